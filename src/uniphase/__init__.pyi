@@ -1,0 +1,1 @@
+from .fields import Field as Field, Grid as Grid, Points as Points

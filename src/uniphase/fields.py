@@ -1,0 +1,237 @@
+"""Fields: samples of an unknown function from coordinates to channels.
+
+A field is a `Grid` (values on a regular grid with any number of axes) or `Points` (values at scattered
+positions). Both carry their coordinates in the user's own units; nothing downstream assumes a range.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from numpy.typing import ArrayLike
+
+Align = Literal["centers", "corners"]
+Extent = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Grid:
+    """Values on a regular grid.
+
+    **Arguments:**
+
+    - `values`: an array of shape `(*shape, channels)`; the last axis is always the channels, even if there is one.
+        It is kept as it is (dtype, memory map), never copied.
+    - `extents`: the interval `(low, high)` that every axis spans, or one interval for all axes.
+    - `align`: where the samples lie in their interval. `"centers"`: in the middle of `n` equal cells, as the pixels of
+        a photo. `"corners"`: evenly from one end to the other, both included.
+
+    !!! example
+        ```python
+        grid = Grid(np.zeros((480, 640, 3)), extents=((0.0, 4.8), (0.0, 6.4)))
+        grid.spacing  # (0.01, 0.01)
+        ```
+    """
+
+    values: Shaped[np.ndarray, "*shape out_size"]
+    extents: tuple[Extent, ...]
+    align: Align
+
+    def __init__(
+        self, values: ArrayLike, *, extents: Extent | Sequence[Extent] = (-1.0, 1.0), align: Align = "centers"
+    ):
+        values = _numeric("values", values)
+        if values.ndim < 2:
+            raise ValueError(
+                f"values has shape {values.shape}: a grid needs at least one coordinate axis and a channel axis; "
+                "for a single channel, pass values[..., None]"
+            )
+        if values.size == 0:
+            raise ValueError(
+                f"values has shape {values.shape}, which holds no samples; pass at least 2 along each axis"
+            )
+        for axis, n in enumerate(values.shape[:-1]):
+            if n == 1:
+                raise ValueError(
+                    f"values has shape {values.shape}, one sample on axis {axis}, where no derivative can be taken; "
+                    f"drop the axis with values.squeeze({axis})"
+                )
+        _require_finite("values", values)
+        if align not in ("centers", "corners"):
+            raise ValueError(f"align is {align!r}; it must be 'centers' or 'corners'")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "extents", _per_axis_extents(extents, values.ndim - 1))
+        object.__setattr__(self, "align", align)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of samples along each coordinate axis."""
+        return self.values.shape[:-1]
+
+    @property
+    def in_size(self) -> int:
+        """Number of coordinates."""
+        return self.values.ndim - 1
+
+    @property
+    def out_size(self) -> int:
+        """Number of channels."""
+        return self.values.shape[-1]
+
+    @property
+    def samples(self) -> int:
+        """Number of sample positions."""
+        return self.values.size // self.out_size
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """Distance between neighbouring samples along each axis."""
+        return tuple(
+            (high - low) / (n if self.align == "centers" else n - 1)
+            for n, (low, high) in zip(self.shape, self.extents, strict=True)
+        )
+
+    def coordinates(self) -> Float[np.ndarray, "samples in_size"]:
+        """The position of every sample, in the order of `flat_values`."""
+        return grid_coordinates(self.shape, self.extents, self.align)
+
+    def flat_values(self) -> Shaped[np.ndarray, "samples out_size"]:
+        """The values as one row per sample."""
+        return self.values.reshape(-1, self.out_size)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Points:
+    """Values at scattered positions, in any order.
+
+    **Arguments:**
+
+    - `positions`: an array of shape `(samples, in_size)`, or `(samples,)` for one coordinate.
+    - `values`: an array of shape `(samples, out_size)`, or `(samples,)` for one channel.
+
+    !!! example
+        ```python
+        positions = np.random.default_rng(0).uniform(-1, 1, (1000, 2))
+        points = Points(positions, np.sin(9 * positions[:, 0]))
+        ```
+    """
+
+    positions: Float[np.ndarray, "samples in_size"]
+    values: Shaped[np.ndarray, "samples out_size"]
+
+    def __init__(self, positions: ArrayLike, values: ArrayLike):
+        positions = _as_columns("positions", _numeric("positions", positions))
+        values = _as_columns("values", _numeric("values", values))
+        if len(positions) != len(values):
+            raise ValueError(
+                f"positions has {len(positions)} rows but values has {len(values)}; pass one position for each value"
+            )
+        if values.size == 0 or positions.size == 0:
+            raise ValueError(f"values has shape {values.shape} and positions {positions.shape}: no samples; pass some")
+        _require_finite("positions", positions)
+        _require_finite("values", values)
+        object.__setattr__(self, "positions", positions.astype(np.float64, copy=False))
+        object.__setattr__(self, "values", values)
+
+    @property
+    def in_size(self) -> int:
+        """Number of coordinates."""
+        return self.positions.shape[1]
+
+    @property
+    def out_size(self) -> int:
+        """Number of channels."""
+        return self.values.shape[1]
+
+    @property
+    def samples(self) -> int:
+        """Number of sample positions."""
+        return len(self.values)
+
+    def coordinates(self) -> Float[np.ndarray, "samples in_size"]:
+        """The position of every sample, in the order of `flat_values`."""
+        return self.positions
+
+    def flat_values(self) -> Shaped[np.ndarray, "samples out_size"]:
+        """The values as one row per sample."""
+        return self.values
+
+
+Field = Grid | Points
+
+
+def axis_coordinates(n: int, extent: Extent, align: Align) -> Float[np.ndarray, " n"]:
+    """The positions of `n` samples on one axis.
+
+    !!! example
+        ```python
+        axis_coordinates(4, (-1.0, 1.0), "centers")  # [-0.75, -0.25, 0.25, 0.75]
+        axis_coordinates(5, (-1.0, 1.0), "corners")  # [-1.0, -0.5, 0.0, 0.5, 1.0]
+        ```
+    """
+    low, high = extent
+    if align == "corners":
+        return np.linspace(low, high, n)
+    return low + (np.arange(n) + 0.5) * ((high - low) / n)
+
+
+def grid_coordinates(
+    shape: tuple[int, ...], extents: tuple[Extent, ...], align: Align
+) -> Float[np.ndarray, "samples in_size"]:
+    """The positions of all samples of a grid, the last axis running fastest."""
+    axes = [axis_coordinates(n, extent, align) for n, extent in zip(shape, extents, strict=True)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(shape))
+
+
+def slabs(shape: tuple[int, ...], limit: int) -> Iterator[tuple[int, int, int]]:
+    """Cut an array into `(axis, start, stop)` along its longest axis, each of at most about `limit` numbers.
+
+    Walking over slabs is how a memory-mapped array that does not fit in memory is read once.
+    """
+    axis = int(np.argmax(shape))
+    thickness = max(1, limit * shape[axis] // math.prod(shape))
+    for start in range(0, shape[axis], thickness):
+        yield axis, start, min(start + thickness, shape[axis])
+
+
+def _per_axis_extents(extents: Extent | Sequence[Extent], axes: int) -> tuple[Extent, ...]:
+    array = np.asarray(extents, dtype=np.float64)
+    if array.shape == (2,):
+        array = np.tile(array, (axes, 1))
+    if array.shape != (axes, 2):
+        raise ValueError(
+            f"extents is {extents!r}, but values has {axes} coordinate axes; pass one (low, high), or one for each axis"
+        )
+    if not (np.isfinite(array).all() and (array[:, 0] < array[:, 1]).all()):
+        raise ValueError(f"extents is {extents!r}; every (low, high) must be finite with low < high")
+    return tuple((float(low), float(high)) for low, high in array)
+
+
+def _numeric(name: str, array) -> np.ndarray:
+    array = np.asanyarray(array)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} has dtype {array.dtype}; convert it to real numbers, e.g. {name}.astype('float32')")
+    return array
+
+
+def _as_columns(name: str, array: np.ndarray) -> np.ndarray:
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} has shape {array.shape}; pass one row per sample, e.g. {name}.reshape(samples, -1)")
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _require_finite(name: str, array: np.ndarray) -> None:
+    if array.dtype.kind != "f":
+        return
+    bad = 0
+    for axis, start, stop in slabs(array.shape, limit=1 << 22):
+        slab = array[(slice(None),) * axis + (slice(start, stop),)]
+        bad += slab.size - int(np.count_nonzero(np.isfinite(slab)))
+    if bad:
+        raise ValueError(
+            f"{name} has {bad} NaN or infinite entries of {array.size}; replace them (np.nan_to_num), "
+            "or pass only the good samples as Points"
+        )
