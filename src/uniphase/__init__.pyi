@@ -1,1 +1,25 @@
+from .blueprints import Blueprint as Blueprint, LayerPlan as LayerPlan
+from .diagnostics import (
+    activations as activations,
+    jacobian as jacobian,
+    jacobian_spectra as jacobian_spectra,
+    network_moments as network_moments,
+    phase_statistics as phase_statistics,
+)
 from .fields import Field as Field, Grid as Grid, Points as Points
+from .moments import Moments as Moments, estimate_moments as estimate_moments, prescribe_moments as prescribe_moments
+from .networks import CoordinateMLP as CoordinateMLP
+from .schemes import (
+    SCHEMES as SCHEMES,
+    cvp26_0 as cvp26_0,
+    cvp26_1 as cvp26_1,
+    cvp26_fixed_point as cvp26_fixed_point,
+    gelu as gelu,
+    get_scheme as get_scheme,
+    relu as relu,
+    silu as silu,
+    sm20 as sm20,
+    tanh_pe as tanh_pe,
+    uniform_phase as uniform_phase,
+)
+from .sine import cosine as cosine, sine as sine

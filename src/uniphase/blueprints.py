@@ -1,0 +1,121 @@
+"""Blueprints: what a network is at initialization, before any random number is drawn.
+
+A blueprint lists every layer with its sizes, its activation and the laws of its weights and biases. It belongs to no
+framework: each realizes it in a few lines, and tests read exact variances from it without sampling.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from .laws import Law
+
+# How an array scales with the width: what μP and the optimizers go by. Every bias has the role "bias".
+Role = Literal["input", "hidden", "output"]
+# "sincos" stacks sines over cosines and so has two outputs per row of its weights.
+Activation = Literal["sine", "sincos", "tanh", "relu", "silu", "gelu", "linear"]
+
+
+@dataclass(frozen=True)
+class LayerPlan:
+    """One layer: activation(omega · (W x + b)), with W and b drawn from their laws.
+
+    **Arguments:**
+
+    - `role`: where the layer stands, which says how it scales with the width.
+    - `rows`, `columns`: the shape of its weights.
+    - `activation`: its name.
+    - `weight`, `bias`: the laws. No bias: `None`.
+    - `omega`: the factor inside the activation. It multiplies the bias too.
+    - `trainable`: whether the weights are parameters; those of a random encoding are not.
+    """
+
+    role: Role
+    rows: int
+    columns: int
+    activation: Activation
+    weight: Law
+    bias: Law | None
+    omega: float = 1.0
+    trainable: bool = True
+
+    @property
+    def in_size(self) -> int:
+        """Number of inputs."""
+        return self.columns
+
+    @property
+    def out_size(self) -> int:
+        """Number of outputs."""
+        return 2 * self.rows if self.activation == "sincos" else self.rows
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return self.trainable * self.rows * (self.columns + (self.bias is not None))
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A network as laws, not samples. Printing it gives the table that a paper would print.
+
+    **Arguments:**
+
+    - `scheme`: the name of the initialization.
+    - `layers`: from the coordinates to the channels.
+
+    !!! example
+        ```python
+        print(uniform_phase(estimate_moments(field), width=256, depth=4))
+        ```
+    """
+
+    scheme: str
+    layers: tuple[LayerPlan, ...]
+
+    def __post_init__(self):
+        for before, after in itertools.pairwise(self.layers):
+            if before.out_size != after.in_size:
+                raise ValueError(
+                    f"layers do not fit: a layer with {before.out_size} outputs is followed by one with "
+                    f"{after.in_size} inputs"
+                )
+
+    @property
+    def in_size(self) -> int:
+        """Number of coordinates."""
+        return self.layers[0].in_size
+
+    @property
+    def out_size(self) -> int:
+        """Number of channels."""
+        return self.layers[-1].out_size
+
+    @property
+    def width(self) -> int:
+        """Number of neurons of a hidden layer."""
+        return self.layers[-1].in_size
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return sum(layer.parameters for layer in self.layers)
+
+    def __str__(self) -> str:
+        title = f"{self.scheme}: {self.in_size} → {self.out_size}, {self.parameters:,} parameters"
+        rows = [("layer", "maps", "activation", "weights", "biases")]
+        for plan, group in itertools.groupby(self.layers):
+            repeats = len(list(group))
+            rows.append((plan.role + (f" ×{repeats}" if repeats > 1 else ""), *_cells(plan)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([title, *lines])
+
+
+def _cells(plan: LayerPlan) -> tuple[str, str, str, str]:
+    argument = "z" if plan.omega == 1 else "2πz" if plan.omega == 2 * math.pi else f"{plan.omega:.4g}z"
+    names = {"linear": argument, "sine": f"sin({argument})", "sincos": f"[sin({argument}), cos({argument})]"}
+    activation = names.get(plan.activation, f"{plan.activation}({argument})")
+    weights = str(plan.weight) if plan.trainable else f"{plan.weight} (frozen)"
+    return f"{plan.in_size} → {plan.out_size}", activation, weights, "none" if plan.bias is None else str(plan.bias)

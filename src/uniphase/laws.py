@@ -1,0 +1,143 @@
+"""Laws: the distributions that initial weights and biases are drawn from.
+
+A law is a description: it prints itself, compares equal by its numbers and knows its exact variance. It turns a
+standard draw into a sample with `+`, `*` and `@` alone, so each framework brings its own random bits and shares the
+rest. Weights have the shape `(out, in)`: a row belongs to one neuron, a column to one of its inputs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+# What a law needs drawn, in the shape of the sample: N(0, 1), U(0, 1), or no randomness at all.
+Standard = Literal["normal", "uniform", "zero"]
+Matrix = tuple[tuple[float, ...], ...]
+# Converts the law's own numbers to an array of the draw's framework, dtype and device.
+AsArray = Callable[[np.ndarray], Any]
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Independent N(0, std²) entries."""
+
+    std: float
+    standard: ClassVar[Standard] = "normal"
+
+    def variance(self) -> Float[np.ndarray, ""]:
+        """The variance of an entry."""
+        return np.array(self.std**2)
+
+    def sample(self, draw: Any, asarray: AsArray) -> Any:
+        """A sample, from a standard draw."""
+        return draw * self.std
+
+    def __str__(self) -> str:
+        return f"N(0, {self.std:.4g}²)"
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Independent U(-half_width, half_width) entries, of variance half_width²/3."""
+
+    half_width: float
+    standard: ClassVar[Standard] = "uniform"
+
+    def variance(self) -> Float[np.ndarray, ""]:
+        """The variance of an entry."""
+        return np.array(self.half_width**2 / 3)
+
+    def sample(self, draw: Any, asarray: AsArray) -> Any:
+        """A sample, from a standard draw."""
+        return (2 * draw - 1) * self.half_width
+
+    def __str__(self) -> str:
+        return f"U(±{self.half_width:.4g})"
+
+
+@dataclass(frozen=True)
+class RowNormal:
+    """Independent rows N(0, covariance): correlated over the inputs of a neuron."""
+
+    covariance: Matrix
+    standard: ClassVar[Standard] = "normal"
+
+    def variance(self) -> Float[np.ndarray, "1 in"]:
+        """The variances of the entries of a row."""
+        return np.diag(self.covariance)[None, :]
+
+    def sample(self, draw: Any, asarray: AsArray) -> Any:
+        """A sample, from a standard draw."""
+        return draw @ asarray(_factor(self.covariance).T)
+
+    def __str__(self) -> str:
+        return f"rows N(0, {_format(self.covariance)})"
+
+
+@dataclass(frozen=True)
+class ColumnNormal:
+    """Independent columns N(0, covariance): correlated over the neurons of a layer."""
+
+    covariance: Matrix
+    standard: ClassVar[Standard] = "normal"
+
+    def variance(self) -> Float[np.ndarray, "out 1"]:
+        """The variances of the entries of a column."""
+        return np.diag(self.covariance)[:, None]
+
+    def sample(self, draw: Any, asarray: AsArray) -> Any:
+        """A sample, from a standard draw."""
+        return asarray(_factor(self.covariance)) @ draw
+
+    def __str__(self) -> str:
+        return f"columns N(0, {_format(self.covariance)})"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Entries that are not random: one number for all, or one per neuron."""
+
+    value: float | tuple[float, ...]
+    standard: ClassVar[Standard] = "zero"
+
+    def variance(self) -> Float[np.ndarray, ""]:
+        """Zero."""
+        return np.array(0.0)
+
+    def sample(self, draw: Any, asarray: AsArray) -> Any:
+        """The constant, in the shape of the draw."""
+        return draw + asarray(np.asarray(self.value, dtype=np.float64))
+
+    def __str__(self) -> str:
+        return _format(self.value)
+
+
+Law = Normal | Uniform | RowNormal | ColumnNormal | Constant
+
+
+def as_matrix(array: ArrayLike) -> Matrix:
+    """A matrix as nested tuples, which a law can compare and hash."""
+    return tuple(tuple(float(entry) for entry in row) for row in np.asarray(array))
+
+
+def _factor(covariance: Matrix) -> Float[np.ndarray, "n n"]:
+    """F with F Fᵀ = covariance.
+
+    Cholesky's is preferred because it commutes with a change of units: scaling the coordinates scales its rows, so
+    the same random bits give the same function in metres and in millimetres.
+    """
+    matrix = np.asarray(covariance)
+    try:
+        return np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:  # singular: a direction without variation
+        values, vectors = np.linalg.eigh(matrix)
+        return vectors * np.sqrt(np.clip(values, 0, None))
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_format, value))}]" if len(value) <= 4 else f"{len(value)} numbers"
+    return f"{value:.4g}"
