@@ -85,8 +85,8 @@ class PhaseStatistics(NamedTuple):
 
     - `layer`: the number of the activation that they lead to.
     - `mean`, `std`: of z, unwrapped.
-    - `resultant`, `second_resultant`: |mean of exp(iz)| and |mean of exp(2iz)|: 0 for phases uniform around the circle, 1
-        for phases all equal.
+    - `resultant`, `second_resultant`: |mean of exp(iz)| and |mean of exp(2iz)|: 0 for phases uniform around the circle,
+        1 for phases all equal.
     - `squared_slope`: the mean of cos² z, which is 1/2 for uniform phases.
     """
 

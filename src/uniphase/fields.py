@@ -56,7 +56,7 @@ class Grid:
         for axis, n in enumerate(values.shape[:-1]):
             if n == 1:
                 raise ValueError(
-                    f"values has shape {values.shape}, one sample on axis {axis}, where no derivative can be taken; "
+                    f"values has shape {values.shape}: one sample on axis {axis}, where no derivative can be taken; "
                     f"drop the axis with values.squeeze({axis})"
                 )
         _require_finite("values", values)

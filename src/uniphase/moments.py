@@ -7,15 +7,17 @@ outputs by the coordinates.
 
 import functools
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.ndimage import sobel
 from scipy.spatial import KDTree
 
 from .fields import Field, Grid, Points, slabs
+
+Numbers = float | Sequence[float] | np.ndarray
 
 # The paper's ε. It is absolute: a signal whose variance is near it should be rescaled, and gets a warning.
 EPSILON = 1e-6
@@ -113,10 +115,10 @@ def combine_statistics(
 
 def prescribe_moments(
     *,
-    mean: ArrayLike = 0.0,
-    covariance: ArrayLike = 1.0,
-    length_scale: ArrayLike | None = None,
-    structure_tensor: ArrayLike | None = None,
+    mean: Numbers = 0.0,
+    covariance: Numbers | Sequence[Sequence[float]] = 1.0,
+    length_scale: Numbers | None = None,
+    structure_tensor: Numbers | Sequence[Sequence[float]] | None = None,
 ) -> Moments:
     """Moments from knowledge instead of data, e.g. for the solution of a differential equation.
 
@@ -221,7 +223,7 @@ def _whiten(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return centered @ unscale.T, unscale
 
 
-def _slope_products(positions: np.ndarray, values: np.ndarray, weights: np.ndarray):
+def _slope_products(positions: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
     """Weighted sums of slope products, a block of points at a time; a slope is fitted to 3·in_size + 1 neighbours."""
     neighbours = min(3 * positions.shape[1] + 1, len(positions))
     tree = KDTree(positions)
@@ -246,7 +248,7 @@ def _warn_if_flat(covariance: np.ndarray, epsilon: float) -> None:
         )
 
 
-def _vector(name: str, value: ArrayLike) -> np.ndarray:
+def _vector(name: str, value: Numbers) -> np.ndarray:
     vector = np.atleast_1d(np.asarray(value, dtype=np.float64))
     if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
         raise ValueError(f"{name} is {value!r}; pass a finite number or a list of them")

@@ -12,7 +12,6 @@ the output layer, in the law of the biases and in where ω acts; here each choic
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from .blueprints import Activation, Blueprint, LayerPlan
 from .laws import ColumnNormal, Constant, Law, Normal, RowNormal, Uniform, as_matrix
@@ -115,7 +114,7 @@ def cvp26_0(
     depth: int,
     omega: float = IMAGE_OMEGA,
     hidden_omega: float = 1.0,
-    input_bias: Literal["sm20", "zero"] = "sm20",
+    zero_input_bias: bool = False,
     official_output: bool = False,
 ) -> Blueprint:
     """Sine network at the edge of chaos, with preactivations that die out (σ_a = 0).
@@ -127,7 +126,8 @@ def cvp26_0(
     **Arguments:**
 
     - `target`, `width`, `depth`, `omega`, `hidden_omega`, `official_output`: as for `sm20`.
-    - `input_bias`: the bias of the first layer, on which the public record is open: as in `sm20`, or zero.
+    - `zero_input_bias`: start the biases of the first layer at zero. The public record is open on them; by default they
+        are those of `sm20`.
 
     !!! example
         ```python
@@ -138,7 +138,7 @@ def cvp26_0(
         Combette, Venaille and Pustelnik, "A new initialisation to control gradients in sinusoidal neural networks",
         arXiv:2512.06427 ("CVP26"), theorems 3.1 and 3.2, for (σ_a, σ_g) = (0, 1).
     """
-    return _cvp26("cvp26-0", 0.0, target, (width, depth), (omega, hidden_omega), input_bias, official_output)
+    return _cvp26("cvp26-0", 0.0, target, (width, depth), (omega, hidden_omega), zero_input_bias, official_output)
 
 
 def cvp26_1(
@@ -148,7 +148,7 @@ def cvp26_1(
     depth: int,
     omega: float = IMAGE_OMEGA,
     hidden_omega: float = 1.0,
-    input_bias: Literal["sm20", "zero"] = "sm20",
+    zero_input_bias: bool = False,
     official_output: bool = False,
 ) -> Blueprint:
     """Sine network at the edge of chaos, with preactivations of variance one (σ_a = 1).
@@ -161,7 +161,7 @@ def cvp26_1(
 
     - `target`, `width`, `depth`, `omega`, `hidden_omega`, `official_output`: as for `sm20`. The bias is divided by
         ω_h as the weights are, so that the preactivations have the same law for every ω_h.
-    - `input_bias`: as for `cvp26_0`.
+    - `zero_input_bias`: as for `cvp26_0`.
 
     !!! example
         ```python
@@ -172,7 +172,7 @@ def cvp26_1(
         Combette, Venaille and Pustelnik, "A new initialisation to control gradients in sinusoidal neural networks",
         arXiv:2512.06427 ("CVP26"), theorems 3.1 and 3.2, for (σ_a, σ_g) = (1, 1).
     """
-    return _cvp26("cvp26-1", 1.0, target, (width, depth), (omega, hidden_omega), input_bias, official_output)
+    return _cvp26("cvp26-1", 1.0, target, (width, depth), (omega, hidden_omega), zero_input_bias, official_output)
 
 
 def tanh_pe(target: Target, *, width: int, depth: int, std: float = 32.0) -> Blueprint:
@@ -338,12 +338,10 @@ def _cvp26(
     target: Target,
     size: tuple[int, int],
     omegas: tuple[float, float],
-    input_bias: Literal["sm20", "zero"],
+    zero_input_bias: bool,
     official_output: bool,
 ) -> Blueprint:
     """The member of CVP26's family with σ_g = 1 and the given σ_a."""
-    if input_bias not in ("sm20", "zero"):
-        raise ValueError(f"input_bias is {input_bias!r}; it must be 'sm20' or 'zero'")
     in_size, _ = _sizes(target, *size)
     decay = math.exp(-2 * sigma_a**2)
     bound = math.sqrt(6 / (1 + decay))  # σ_g = 1
@@ -353,7 +351,7 @@ def _cvp26(
         target,
         size,
         omegas,
-        input_bias=Uniform(1 / math.sqrt(in_size)) if input_bias == "sm20" else Constant(0.0),
+        input_bias=Constant(0.0) if zero_input_bias else Uniform(1 / math.sqrt(in_size)),
         hidden=(
             Uniform(bound / math.sqrt(size[0]) / omegas[1]),
             Normal(bias_std / omegas[1]) if bias_std else Constant(0.0),

@@ -1,0 +1,120 @@
+"""Signals by name: eight images and a sound, found on the disk or downloaded once and checked."""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pooch
+from skimage import data
+
+from . import files
+from .fields import Align, Grid
+
+
+class _Signal(NamedTuple):
+    names: tuple[str, ...]  # of its file in the user's data directory, any of them
+    origin: str  # the function of skimage.data, or with a hash the URL
+    sha256: str | None = None
+
+
+_SIGNALS = {
+    "camera": _Signal(("camera.png",), "camera"),
+    "brick": _Signal(("brick.png",), "brick"),
+    "gravel": _Signal(("gravel.png",), "gravel"),
+    "clock": _Signal(("clock_motion.png",), "clock"),
+    "hubble": _Signal(("hubble_deep_field.jpg",), "hubble_deep_field"),
+    "skin": _Signal(("skin.tif", "skin.jpg"), "skin"),
+    "astronaut": _Signal(("astronaut.png",), "astronaut"),
+    "coffee": _Signal(("coffee.png",), "coffee"),
+    "bach": _Signal(
+        ("gt_bach.wav",),
+        "https://raw.githubusercontent.com/vsitzmann/siren/master/data/gt_bach.wav",
+        "023940a1bcc534349e16ff46f360ffbfffa993842961dbed955c168fd2f38190",
+    ),
+}
+
+NAMES: tuple[str, ...] = tuple(_SIGNALS)
+
+
+def load(
+    signal: str | os.PathLike[str],
+    *,
+    size: int | None = None,
+    space: files.Space | None = None,
+    align: Align = "centers",
+    axes: int | None = None,
+) -> Grid:
+    """A signal by its name, or from a file.
+
+    A named signal is looked for in the directory that the environment variable `UNIPHASE_DATA` names, if it is set;
+    then among the images of scikit-image; then it is downloaded, once, and its hash checked.
+
+    **Arguments:**
+
+    - `signal`: one of `NAMES`, or a path for `files.read`. A name always means the named signal; a file that is
+        called the same is `"./camera"`.
+    - `size`, `space`, `align`, `axes`: as for `files.read`.
+
+    !!! example
+        ```python
+        load("camera", size=128).shape  # (128, 128)
+        load("bach").extents  # ((-100.0, 100.0),)
+        ```
+    """
+    if not isinstance(signal, str) or signal not in _SIGNALS:
+        if not os.path.exists(signal):
+            raise FileNotFoundError(f"{signal}: no such file, nor one of the signals {', '.join(NAMES)}")
+        return files.read(signal, size=size, space=space, align=align, axes=axes)
+    if axes is not None:
+        raise ValueError(f"{signal}: axes is {axes}, but this signal is not an array; leave axes out")
+    found = _in_data_directory(_SIGNALS[signal])
+    source = _fetched(signal) if found is None else found
+    if isinstance(source, np.ndarray):
+        return files.image(source, size=size, space=space, align=align)
+    return files.read(source, size=size, space=space, align=align)
+
+
+def _in_data_directory(signal: _Signal) -> Path | None:
+    directory = os.environ.get("UNIPHASE_DATA")
+    if not directory:
+        return None
+    if not os.path.isdir(directory):
+        raise ValueError(f"UNIPHASE_DATA is {directory!r}, which is not a directory; unset it, or name one")
+    for path in (Path(directory, name) for name in signal.names):
+        if path.exists():
+            if signal.sha256 is not None and pooch.file_hash(str(path)) != signal.sha256:
+                raise ValueError(
+                    f"{path}: not the file at {signal.origin}, as its sha256 differs; replace or remove it"
+                )
+            return path
+    return None
+
+
+def _fetched(name: str) -> Path | np.ndarray:
+    names, origin, sha256 = _SIGNALS[name]
+    try:
+        with _quiet_pooch():
+            if sha256 is None:
+                return getattr(data, origin)()
+            return Path(pooch.retrieve(origin, f"sha256:{sha256}", names[0], pooch.os_cache("uniphase")))
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise OSError(
+            f"{name}: the download failed ({reason}); put {' or '.join(names)} in a directory and name it in the "
+            "environment variable UNIPHASE_DATA"
+        ) from error
+
+
+@contextlib.contextmanager
+def _quiet_pooch() -> Iterator[None]:
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

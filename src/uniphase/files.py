@@ -1,0 +1,337 @@
+"""Reading signals: images, sounds and arrays, each as a `Grid`.
+
+This is the only module that opens a user's file. A file that is not what it claims to be raises one line that starts
+with its path, and whatever is left out of a file (alpha, further frames) is said in a warning.
+"""
+
+import contextlib
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import soundfile
+import tifffile
+from numpy.typing import ArrayLike
+from PIL import Image, ImageOps, TiffImagePlugin as tiff
+from PIL.ImageFile import ImageFile
+from skimage import color, transform, util
+
+from .fields import Align, Grid
+
+Space = Literal["gray", "rgb", "lab"]
+Source = str | os.PathLike[str] | ArrayLike
+
+_IMAGES = (".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".tga", ".tif", ".tiff", ".webp")
+_SOUNDS = (".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".ogg", ".opus", ".w64", ".wav")
+_ARRAYS = (".npy",)
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    size: int | None = None,
+    space: Space | None = None,
+    align: Align = "centers",
+    axes: int | None = None,
+) -> Grid:
+    """Read a file with `image`, `audio` or `array`, by its suffix.
+
+    **Arguments:** those of the three functions; `space` is for images only and `axes` for arrays only.
+
+    !!! example
+        ```python
+        read("photo.jpg", size=256, space="lab")
+        read("density.npy", axes=3)
+        ```
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in _IMAGES + _SOUNDS + _ARRAYS:
+        known = " ".join(_IMAGES + _SOUNDS + _ARRAYS)
+        raise ValueError(f"{path}: the suffix {suffix!r} is not known; convert the file to one of {known}")
+    if space is not None and suffix not in _IMAGES:
+        raise ValueError(f"{path}: space is {space!r}, but only images have a colour space; leave space out")
+    if axes is not None and suffix not in _ARRAYS:
+        raise ValueError(f"{path}: axes is {axes}, but only arrays have a choice of axes; leave axes out")
+    if suffix in _IMAGES:
+        return image(path, size=size, space=space, align=align)
+    if suffix in _SOUNDS:
+        return audio(path, size=size, align=align)
+    return array(path, axes=axes, size=size, align=align)
+
+
+def image(source: Source, *, size: int | None = None, space: Space | None = None, align: Align = "centers") -> Grid:
+    """An image as a grid of float32 values with 1 or 3 channels; axis 0 runs down the rows.
+
+    Integers are scaled to [0, 1] by the largest value of their type; floats are kept. PNG and TIFF keep 16 bits per
+    channel; colours in other formats come at the 8 bits that Pillow gives. The EXIF orientation is applied, colour
+    profiles are not. Alpha and all frames but the first are dropped, with a warning.
+
+    **Arguments:**
+
+    - `source`: the path of a PNG, JPEG, TIFF, WebP or other image that Pillow opens, or an array of shape
+        `(height, width)` or `(height, width, channels)`, where 2 or 4 channels are gray or RGB with alpha.
+    - `size`: samples along the longer axis after anti-aliased resizing by `skimage.transform.resize`, which comes
+        before any colour conversion. Default: as stored.
+    - `space`: `"gray"`, `"rgb"` or `"lab"` (CIELAB of sRGB). Default: gray or RGB, as stored.
+    - `align`: as for `Grid`.
+
+    !!! example
+        ```python
+        image("photo.jpg", size=256, space="lab").shape  # (192, 256)
+        ```
+    """
+    if space not in (None, "gray", "rgb", "lab"):
+        raise ValueError(f"space is {space!r}; it must be 'gray', 'rgb' or 'lab'")
+    dropped = []
+    name, values = _values(source, lambda path: _image_file(path, dropped))
+    values = _as_channels(name, values)
+    if values.shape[-1] in (2, 4):
+        if not _opaque(values[..., -1]):
+            dropped.append("its alpha channel")
+        values = values[..., :-1]
+    for what in dropped:
+        warnings.warn(f"{name}: dropped {what}", stacklevel=2)
+    if size is not None:
+        values = _resized(values, size)
+    values = _in_space(util.img_as_float(values), space)
+    return Grid(values.astype(np.float32, copy=False), align=align)
+
+
+def audio(source: Source, *, size: int | None = None, align: Align = "centers") -> Grid:
+    """A sound as a grid of float32 values over time, with one channel per track.
+
+    Time spans (-100, 100), as for the sounds of SIREN. A uniform-phase network does not depend on this choice, but
+    the schemes with a fixed frequency do.
+
+    **Arguments:**
+
+    - `source`: the path of a WAV, FLAC or other sound that libsndfile opens, or an array of shape `(samples,)` or
+        `(samples, channels)`. Samples of type int16 and int32 are scaled to [-1, 1), in an array as in a file.
+    - `size`: samples after anti-aliased resampling. Default: as stored.
+    - `align`: as for `Grid`.
+
+    !!! example
+        ```python
+        audio("speech.flac").extents  # ((-100.0, 100.0),)
+        ```
+    """
+    name, values = _values(source, _audio_file)
+    values = _as_samples(name, values)
+    if size is not None:
+        values = _resized(values, size)
+    return Grid(values.astype(np.float32, copy=False), extents=(-100.0, 100.0), align=align)
+
+
+def array(source: Source, *, axes: int | None = None, size: int | None = None, align: Align = "centers") -> Grid:
+    """An array as a grid. Its numbers and their type are kept, and a file stays on the disk, memory-mapped.
+
+    **Arguments:**
+
+    - `source`: the path of an NPY file, or an array.
+    - `axes`: the number of coordinate axes; an array with one axis more holds its channels in the last. Default: the
+        last axis is the channels if there are at least two axes and it has at most 4 entries, otherwise there is a
+        single channel.
+    - `size`: samples along the longest axis after anti-aliased resizing, which loads the array and turns integers
+        into floats, unscaled. Default: as stored.
+    - `align`: as for `Grid`.
+
+    !!! example
+        ```python
+        array(np.zeros((64, 64, 3))).in_size  # 2
+        array(np.zeros((64, 64, 3)), axes=3).in_size  # 3
+        ```
+    """
+    name, values = _values(source, _array_file)
+    if axes is None:
+        axes = values.ndim - 1 if values.ndim >= 2 and values.shape[-1] <= 4 else values.ndim
+    if axes < 1 or values.ndim not in (axes, axes + 1):
+        raise ValueError(
+            f"{name}: axes is {axes}, but the shape is {values.shape}; set axes to the number of axes, not counting "
+            "one for the channels"
+        )
+    if values.ndim == axes:
+        values = values[..., None]
+    if size is not None:
+        values = _resized(values.astype(np.promote_types(values.dtype, np.float32)), size)
+    return Grid(values, align=align)
+
+
+def volume(source: Source, *, size: int | None = None, align: Align = "centers") -> Grid:
+    """`array` with three coordinate axes."""
+    return array(source, axes=3, size=size, align=align)
+
+
+def _values(source: Source, read_file: Callable[[str], np.ndarray]) -> tuple[str, np.ndarray]:
+    """The values of a file or an array, with a name for messages about them."""
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        return path, read_file(path)
+    return "source", np.asanyarray(source)
+
+
+@contextlib.contextmanager
+def _reading(path: str, kind: str, fix: str) -> Iterator[None]:
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path}: no such file")
+    if os.path.isdir(path):
+        raise ValueError(f"{path}: a directory, not {kind}; pass the path of a file")
+    if os.path.getsize(path) == 0:
+        raise ValueError(f"{path}: an empty file, not {kind}; {fix}")
+    try:
+        yield
+    except PermissionError:
+        raise
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+        raise ValueError(f"{path}: {error} If you trust the file, raise PIL.Image.MAX_IMAGE_PIXELS") from error
+    except Exception as error:  # decoders raise almost anything on a damaged file
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path}: cannot be read as {kind} ({reason}); {fix}") from error
+
+
+def _image_file(path: str, dropped: list[str]) -> np.ndarray:
+    """The pixels, in the type they are stored in. What they leave out of the file is added to `dropped`."""
+    fix = "get a whole copy, or convert it to a gray or RGB PNG or TIFF"
+    with _reading(path, "an image", fix), warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            with open(path, "rb") as stream, Image.open(stream) as file:  # by name, Pillow scrambles turned TIFFs
+                return _tiff_pixels(path, dropped) if _misread(file) else _pixels(path, file, dropped)
+        except Image.UnidentifiedImageError as error:
+            if Path(path).suffix.lower() not in (".tif", ".tiff"):
+                raise ValueError("its format is not known") from error
+            return _tiff_pixels(path, dropped)
+
+
+def _misread(file: ImageFile) -> bool:
+    """Whether this is a TIFF that Pillow opens but gets wrong: beyond 8 bits it ignores these tags."""
+    if not isinstance(file, tiff.TiffImageFile) or max(file.tag_v2.get(tiff.BITSPERSAMPLE, (1,))) <= 8:
+        return False
+    in_planes = file.tag_v2.get(tiff.PLANAR_CONFIGURATION) == 2
+    white_is_zero = file.tag_v2.get(tiff.PHOTOMETRIC_INTERPRETATION) == 0
+    return file.mode == "I" or in_planes or white_is_zero
+
+
+def _tiff_pixels(path: str, dropped: list[str]) -> np.ndarray:
+    with tifffile.TiffFile(path) as file:
+        page = file.pages.first
+        if page.photometric not in (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.RGB):
+            raise ValueError(f"its photometric interpretation is {tifffile.PHOTOMETRIC(page.photometric).name}")
+        if len(file.pages) > 1:
+            dropped.append(f"all but the first of its {len(file.pages)} frames")
+        values = page.asarray()
+    return np.moveaxis(values, 0, -1) if page.axes == "SYX" else values
+
+
+def _pixels(path: str, file: ImageFile, dropped: list[str]) -> np.ndarray:
+    frames = getattr(file, "n_frames", 1)
+    if frames > 1:
+        dropped.append(f"all but the first of its {frames} frames")
+    if isinstance(file, tiff.TiffImageFile) and 0 in file.tag_v2.get(tiff.EXTRASAMPLES, ()):
+        dropped.append("its unspecified channels")
+    if file.mode == "I":
+        raise ValueError("its 32-bit integers have no known range")
+    raw = _raw_mode(file)
+    if file.mode == "F" or ";16" in file.mode or ";16" in raw:
+        if "transparency" in file.info:
+            dropped.append("its transparent colour")
+        return _upright(file) if file.mode[0] in "FI" else _wide_pixels(path, file, raw)
+    gray = file.mode in ("1", "L", "LA", "La")
+    return _upright(file.convert(("L" if gray else "RGB") + "A" * file.has_transparency_data))
+
+
+def _wide_pixels(path: str, file: ImageFile, raw: str) -> np.ndarray:
+    """The pixels of 16-bit colour.
+
+    Pillow has no mode for them, and unpacks the high byte of every sample only. Told that the same file is in the
+    opposite byte order, it unpacks the low byte.
+    """
+    if raw == "LA;16B":  # two samples are the four bytes of an RGBA pixel
+        return _unpacked_as(path, "RGBA").view(">u2")
+    if not re.fullmatch("(RGB|RGBA|RGBX);16[BLN]", raw):
+        raise ValueError(f"its 16-bit samples of kind {raw} would be cut to 8 bits")
+    opposite = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}[raw[-1]]
+    low = _unpacked_as(path, raw[:-1] + opposite)
+    return _upright(file).astype(np.uint16) << 8 | low
+
+
+def _raw_mode(file: ImageFile) -> str:
+    args = file.tile[0].args if file.format in ("PNG", "TIFF") else ""
+    return str(args[0] if isinstance(args, tuple) else args)
+
+
+def _unpacked_as(path: str, raw: str) -> np.ndarray:
+    with open(path, "rb") as stream, Image.open(stream) as file:
+        file.tile = [
+            tile._replace(args=(raw, *tile.args[1:]) if isinstance(tile.args, tuple) else raw) for tile in file.tile
+        ]
+        return _upright(file)
+
+
+def _upright(file: Image.Image) -> np.ndarray:
+    return np.asarray(ImageOps.exif_transpose(file))
+
+
+def _as_channels(name: str, values: np.ndarray) -> np.ndarray:
+    values = values[..., None] if values.ndim == 2 else values
+    if values.ndim != 3 or not 1 <= values.shape[-1] <= 4:
+        raise ValueError(
+            f"{name}: the shape is {values.shape}, but an image is (height, width) or (height, width, channels) with "
+            "at most 4 channels; read it with array"
+        )
+    if values.dtype.kind not in "biuf" or (values.dtype.kind in "iu" and values.dtype.itemsize == 8):
+        raise ValueError(f"{name}: the dtype is {values.dtype}, which is not one of pixels; make it uint8 or float32")
+    return util.img_as_ubyte(values) if values.dtype == bool else values
+
+
+def _opaque(alpha: np.ndarray) -> bool:
+    return bool((alpha >= (1.0 if alpha.dtype.kind == "f" else np.iinfo(alpha.dtype).max)).all())
+
+
+def _in_space(values: np.ndarray, space: Space | None) -> np.ndarray:
+    if space == "gray" and values.shape[-1] == 3:
+        return color.rgb2gray(values)[..., None]
+    if space in ("rgb", "lab") and values.shape[-1] == 1:
+        values = np.repeat(values, 3, axis=-1)
+    return color.rgb2lab(values) if space == "lab" else values
+
+
+def _audio_file(path: str) -> np.ndarray:
+    with _reading(path, "a sound", "get a whole copy, or convert it to WAV or FLAC"):
+        with soundfile.SoundFile(path) as file:
+            values = file.read(dtype="float32", always_2d=True)
+        if len(values) == 0 or len(values) < file.frames:
+            raise ValueError(f"it holds {len(values)} samples of {file.frames}")
+    return values
+
+
+def _as_samples(name: str, values: np.ndarray) -> np.ndarray:
+    if values.ndim not in (1, 2):
+        raise ValueError(f"{name}: the shape is {values.shape}, but a sound is (samples,) or (samples, channels)")
+    if values.dtype in (np.int16, np.int32):
+        values = values / -float(np.iinfo(values.dtype).min)
+    if values.dtype.kind != "f":
+        raise ValueError(f"{name}: the dtype is {values.dtype}; pass the samples as float32 in [-1, 1]")
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _array_file(path: str) -> np.ndarray:
+    with _reading(path, "an NPY array", "save an array of real numbers with numpy.save"):
+        values = np.lib.format.open_memmap(path, mode="r")
+        if values.dtype.kind not in "biuf":
+            raise ValueError(f"its dtype is {values.dtype}")
+    return values
+
+
+def _resized(values: np.ndarray, size: int) -> np.ndarray:
+    if size < 2:
+        raise ValueError(f"size is {size}; it must be at least 2")
+    old = values.shape[:-1]
+    new = tuple(round(n * size / max(old)) for n in old)
+    if min(new) < 2:
+        raise ValueError(f"size is {size}, which makes {old} samples {new}; pass a size that leaves 2 along each axis")
+    return np.asarray(transform.resize(values, new, anti_aliasing=True))

@@ -1,0 +1,40 @@
+import pytest
+
+from uniphase.blueprints import Blueprint, LayerPlan
+from uniphase.laws import Constant, Normal
+from uniphase.moments import prescribe_moments
+from uniphase.schemes import tanh_pe, uniform_phase
+
+
+def test_a_blueprint_prints_as_a_table():
+    moments = prescribe_moments(mean=0.5, covariance=2.0, length_scale=[0.1, 0.2])
+    assert str(uniform_phase(moments, width=16, depth=3)).splitlines() == [
+        "uniform-phase: 2 → 1, 881 parameters",
+        "layer      maps     activation  weights                         biases",
+        "input      2 → 16   sin(z)      rows N(0, [[100, 0], [0, 25]])  U(±3.142)",
+        "hidden ×3  16 → 16  sin(z)      N(0, 0.3536²)                   U(±3.142)",
+        "output     16 → 1   z           columns N(0, [[0.25]])          [0.5]",
+    ]
+    assert "[sin(2πz), cos(2πz)]  N(0, 32²) (frozen)  none" in str(tanh_pe((2, 1), width=16, depth=1))
+
+
+def test_sizes_and_parameters():
+    blueprint = uniform_phase(prescribe_moments(mean=[0.0, 0.0], length_scale=[1.0, 1.0, 1.0]), width=8, depth=2)
+    assert (blueprint.in_size, blueprint.out_size, blueprint.width) == (3, 2, 8)
+    assert blueprint.parameters == 8 * 4 + 2 * 8 * 9 + 2 * 9
+
+
+def test_frozen_weights_are_not_parameters():
+    assert tanh_pe((2, 1), width=8, depth=0).parameters == 8 * 9 + 9
+
+
+def test_blueprints_are_equal_by_their_laws():
+    moments = prescribe_moments(length_scale=0.1)
+    assert uniform_phase(moments, width=8, depth=1) == uniform_phase(moments, width=8, depth=1)
+    assert uniform_phase(moments, width=8, depth=1) != uniform_phase(moments, width=9, depth=1)
+
+
+def test_layers_that_do_not_fit():
+    plan = LayerPlan("input", 4, 2, "sine", Normal(1.0), Constant(0.0))
+    with pytest.raises(ValueError, match="a layer with 4 outputs is followed by one with 2 inputs"):
+        Blueprint("broken", (plan, plan))

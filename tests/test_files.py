@@ -1,0 +1,530 @@
+import os
+import re
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+import tifffile
+from PIL import Image
+from skimage import color, transform
+
+from uniphase import files
+
+
+def _random(*shape: int, dtype: type = np.uint8) -> np.ndarray:
+    info = np.iinfo(dtype)
+    return np.random.default_rng(0).integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+def _recovered(grid: files.Grid, dtype: type) -> np.ndarray:
+    """The integers that were stored: exact, since float32 resolves all of 16 bits."""
+    assert grid.values.dtype == np.float32
+    return np.rint(grid.values.astype(np.float64) * np.iinfo(dtype).max).astype(dtype)
+
+
+def _options(name: str) -> dict[str, Any]:
+    return {"lossless": True, "exact": True} if name.endswith(".webp") else {}
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def _write_png16(path, values: np.ndarray, *, interlaced: bool = False, extra: bytes = b"") -> None:
+    """A 16-bit PNG, which Pillow writes only in gray. Rows use the Sub filter, as one without filters is too easy."""
+    height, width, channels = values.shape
+    passes = [(0, 0, 1, 1)]
+    if interlaced:
+        passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    rows = b""
+    for top, left, down, right in passes:
+        part = values[top::down, left::right]
+        for row in part.astype(">u2") if part.size else []:
+            data = np.frombuffer(row.tobytes(), np.uint8)
+            rows += b"\x01" + (data - np.pad(data, (2 * channels, 0))[: len(data)]).tobytes()
+    kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    header = struct.pack(">IIBBBBB", width, height, 16, kind, 0, 0, interlaced)
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + _chunk(b"IHDR", header)
+        + extra
+        + _chunk(b"IDAT", zlib.compress(rows))
+        + _chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "channels"),
+    [("a.png", 1), ("a.png", 3), ("a.TIF", 1), ("a.tiff", 3), ("a.bmp", 1), ("a.bmp", 3), ("a.webp", 3)],
+)
+def test_eight_bits(tmp_path, name, channels):
+    stored = _random(6, 9, channels)
+    Image.fromarray(stored.squeeze()).save(tmp_path / name, **_options(name))
+    grid = files.read(tmp_path / name)
+    assert grid.extents == ((-1.0, 1.0), (-1.0, 1.0))
+    assert grid.align == "centers"
+    np.testing.assert_array_equal(_recovered(grid, np.uint8), stored)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_jpeg(tmp_path, mode):
+    path = tmp_path / "a.jpg"
+    Image.fromarray(_random(16, 24, 3)).convert(mode).save(path)
+    with Image.open(path) as file:
+        decoded = np.asarray(file).reshape(16, 24, -1)
+    np.testing.assert_array_equal(_recovered(files.image(str(path)), np.uint8), decoded)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tif"])
+def test_one_bit(tmp_path, suffix):
+    stored = _random(5, 11) > 100
+    Image.fromarray(stored).save(tmp_path / f"a{suffix}")
+    np.testing.assert_array_equal(files.image(tmp_path / f"a{suffix}").values[..., 0], stored)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tif"])
+def test_sixteen_bit_gray(tmp_path, suffix):
+    stored = _random(6, 9, dtype=np.uint16)
+    Image.fromarray(stored).save(tmp_path / f"a{suffix}")
+    np.testing.assert_array_equal(_recovered(files.image(tmp_path / f"a{suffix}"), np.uint16)[..., 0], stored)
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize("channels", [2, 3, 4])
+def test_sixteen_bit_colour_png_keeps_its_precision(tmp_path, channels, interlaced):
+    stored = _random(7, 10, channels, dtype=np.uint16)
+    alpha = channels in (2, 4)
+    if alpha:
+        stored[..., -1] = 65535
+    _write_png16(tmp_path / "a.png", stored, interlaced=interlaced)
+    expected = stored[..., :-1] if alpha else stored
+    np.testing.assert_array_equal(_recovered(files.image(tmp_path / "a.png"), np.uint16), expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"byteorder": ">"},
+        {"compression": "zlib", "predictor": True},
+        {"compression": "zlib", "byteorder": ">"},
+        {"tile": (16, 16)},
+        {"rowsperstrip": 3},
+        {"planarconfig": "separate"},
+        {"planarconfig": "separate", "byteorder": ">"},
+    ],
+)
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_sixteen_bit_tiff_keeps_its_precision(tmp_path, options, channels):
+    stored = _random(21, 18, channels, dtype=np.uint16)
+    if channels == 4:
+        stored[..., 3] = 65535
+    planes = channels > 1 and "planarconfig" in options
+    if not planes:
+        options = {key: value for key, value in options.items() if key != "planarconfig"}
+    written = np.moveaxis(stored, -1, 0) if planes else stored.squeeze()
+    tifffile.imwrite(tmp_path / "a.tif", written, photometric="rgb" if channels > 1 else "minisblack", **options)
+    expected = stored[..., :3]
+    np.testing.assert_array_equal(_recovered(files.image(tmp_path / "a.tif"), np.uint16), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_float_tiff_is_kept(tmp_path, dtype, channels):
+    stored = np.random.default_rng(0).normal(0, 10, (6, 9, channels)).astype(dtype)
+    tifffile.imwrite(tmp_path / "a.tif", stored.squeeze(), photometric="rgb" if channels == 3 else "minisblack")
+    np.testing.assert_array_equal(files.image(tmp_path / "a.tif").values, stored.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint32])
+def test_other_integers_are_scaled_by_their_own_range(tmp_path, dtype):
+    stored = _random(6, 9, dtype=dtype) // 2
+    tifffile.imwrite(tmp_path / "a.tif", stored)
+    expected = stored / np.iinfo(dtype).max
+    np.testing.assert_allclose(files.image(tmp_path / "a.tif").values[..., 0], expected, rtol=1e-7)  # float32
+
+
+@pytest.mark.parametrize("suffix", [".png", ".gif", ".tif"])
+def test_palette(tmp_path, suffix):
+    file = Image.fromarray(np.array([[0, 1, 2], [2, 1, 0]], np.uint8))
+    file.putpalette([255, 0, 0, 0, 128, 0, 0, 0, 64])
+    file.save(tmp_path / f"a{suffix}")
+    expected = np.array([[255, 0, 0], [0, 128, 0], [0, 0, 64]])[[[0, 1, 2], [2, 1, 0]]]
+    np.testing.assert_array_equal(_recovered(files.image(tmp_path / f"a{suffix}"), np.uint8), expected)
+
+
+def test_cmyk(tmp_path):
+    inks = np.array([[[0, 0, 0, 0], [255, 0, 0, 0]], [[0, 255, 0, 0], [0, 0, 0, 255]]], np.uint8)
+    Image.frombytes("CMYK", (2, 2), inks.tobytes()).save(tmp_path / "a.tif")
+    expected = [[[1, 1, 1], [0, 1, 1]], [[1, 0, 1], [0, 0, 0]]]
+    np.testing.assert_array_equal(files.image(tmp_path / "a.tif").values, expected)
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".tif"])
+def test_orientation_is_applied(tmp_path, suffix):
+    stored = np.full((16, 32), 10, np.uint8)
+    stored[:8, :8] = 250
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turn clockwise by a right angle
+    Image.fromarray(stored).save(tmp_path / f"a{suffix}", exif=exif)
+    values = files.image(tmp_path / f"a{suffix}").values[..., 0]
+    assert values.shape == (32, 16)
+    np.testing.assert_allclose(values, np.rot90(stored, -1) / 255, atol=2 / 255)  # JPEG, flat blocks
+
+
+def test_orientation_of_sixteen_bit_colour(tmp_path):
+    stored = _random(4, 6, 3, dtype=np.uint16)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    _write_png16(tmp_path / "a.png", stored, extra=_chunk(b"eXIf", exif.tobytes().removeprefix(b"Exif\0\0")))
+    np.testing.assert_array_equal(_recovered(files.image(tmp_path / "a.png"), np.uint16), np.rot90(stored, -1))
+
+
+@pytest.mark.parametrize(("name", "channels"), [("a.png", 2), ("a.png", 4), ("a.tif", 2), ("a.tif", 4), ("a.webp", 4)])
+def test_alpha_is_said_unless_opaque(tmp_path, name, channels):
+    stored = _random(6, 9, channels)
+    Image.fromarray(stored).save(tmp_path / name, **_options(name))
+    with pytest.warns(UserWarning, match=f"^{re.escape(str(tmp_path / name))}: dropped its alpha channel$"):
+        grid = files.image(tmp_path / name)
+    np.testing.assert_array_equal(_recovered(grid, np.uint8), stored[..., :-1])
+    stored[..., -1] = 255
+    Image.fromarray(stored).save(tmp_path / name, **_options(name))
+    np.testing.assert_array_equal(_recovered(files.image(tmp_path / name), np.uint8), stored[..., :-1])
+
+
+@pytest.mark.parametrize("transparency", [1, b"\xff\x80\xff"])
+def test_transparent_palette_is_said(tmp_path, transparency):
+    file = Image.fromarray(np.array([[0, 1], [2, 1]], np.uint8))
+    file.putpalette([255, 0, 0, 0, 128, 0, 0, 0, 64])
+    file.save(tmp_path / "a.png", transparency=transparency)
+    with pytest.warns(UserWarning, match="dropped its alpha channel"):
+        grid = files.image(tmp_path / "a.png")
+    expected = np.array([[255, 0, 0], [0, 128, 0], [0, 0, 64]])[[[0, 1], [2, 1]]]
+    np.testing.assert_array_equal(_recovered(grid, np.uint8), expected)
+
+
+@pytest.mark.parametrize(("mode", "key"), [("1", 0), ("L", 7), ("RGB", (7, 7, 7)), ("I;16", 7)])
+def test_transparent_colour_is_said(tmp_path, mode, key):
+    stored = np.full((2, 3), 7, np.uint16 if mode == "I;16" else np.uint8)
+    file = Image.fromarray(stored)
+    (file if mode == "I;16" else file.convert(mode)).save(tmp_path / "a.png", transparency=key)
+    with pytest.warns(UserWarning, match="dropped its (alpha channel|transparent colour)"):
+        grid = files.image(tmp_path / "a.png")
+    assert grid.out_size == (3 if mode == "RGB" else 1)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_unspecified_channels_are_said(tmp_path, dtype):
+    stored = _random(6, 9, 4, dtype=dtype)
+    tifffile.imwrite(tmp_path / "a.tif", stored, photometric="rgb", extrasamples=["unspecified"])
+    with pytest.warns(UserWarning, match="dropped its unspecified channels"):
+        grid = files.image(tmp_path / "a.tif")
+    np.testing.assert_array_equal(_recovered(grid, dtype), stored[..., :3])
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".png", ".tif", ".webp"])
+def test_further_frames_are_said(tmp_path, suffix):
+    frames = [Image.fromarray(np.full((6, 9, 3), value, np.uint8)) for value in (10, 20, 200)]
+    frames[0].save(tmp_path / f"a{suffix}", save_all=True, append_images=frames[1:], **_options(suffix))
+    with pytest.warns(UserWarning, match=f"a{suffix}: dropped all but the first of its 3 frames$"):
+        grid = files.image(tmp_path / f"a{suffix}")
+    np.testing.assert_array_equal(_recovered(grid, np.uint8), 10)
+
+
+def test_further_pages_of_a_tiff_beyond_pillow_are_said(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 6, 9), np.float64), photometric="minisblack")
+    with pytest.warns(UserWarning, match="dropped all but the first of its 4 frames$"):
+        assert files.image(tmp_path / "a.tif").shape == (6, 9)
+
+
+@pytest.mark.parametrize(("shape", "channels"), [((6, 9), 1), ((6, 9, 1), 1), ((6, 9, 3), 3)])
+def test_image_from_an_array(shape, channels):
+    stored = _random(*shape)
+    np.testing.assert_array_equal(_recovered(files.image(stored), np.uint8), stored.reshape(6, 9, channels))
+
+
+@pytest.mark.parametrize("alpha", [np.uint8(254), np.float32(0.9)])
+def test_alpha_of_an_array_is_said(alpha):
+    with pytest.warns(UserWarning, match="^source: dropped its alpha channel$"):
+        assert files.image(np.full((2, 3, 4), alpha)).out_size == 3
+
+
+@pytest.mark.parametrize("shape", [(40, 60), (61, 40, 3)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("size", [16, 90])
+def test_resize_is_that_of_skimage_on_the_stored_type(shape, dtype, size):
+    stored = _random(*shape, dtype=dtype)
+    new = (round(shape[0] * size / max(shape)), round(shape[1] * size / max(shape)))
+    expected = np.asarray(transform.resize(stored, new, anti_aliasing=True), np.float32)
+    values = files.image(stored, size=size).values
+    np.testing.assert_array_equal(values, expected.reshape(values.shape))
+
+
+def test_resize_keeps_the_range_of_floats():
+    values = np.linspace(-300, 500, 40 * 40, dtype=np.float32).reshape(40, 40)
+    resized = files.image(values, size=20).values
+    assert resized.min() < -250
+    assert resized.max() > 450
+    np.testing.assert_array_equal(files.image(values, size=40).values[..., 0], values)
+
+
+def test_resize_of_one_bit_is_antialiased(tmp_path):
+    Image.fromarray(np.indices((8, 8)).sum(0) % 2 == 0).save(tmp_path / "a.png")
+    values = files.image(tmp_path / "a.png", size=4).values
+    assert ((values > 0.2) & (values < 0.8)).all()
+
+
+def test_colour_comes_after_resizing():
+    stored = _random(40, 60, 3)
+    resized = transform.resize(stored, (20, 30), anti_aliasing=True)
+    lab = files.image(stored, size=30, space="lab").values
+    np.testing.assert_array_equal(lab, color.rgb2lab(resized).astype(np.float32))
+    gray = files.image(stored, size=30, space="gray").values
+    np.testing.assert_array_equal(gray[..., 0], color.rgb2gray(resized).astype(np.float32))
+
+
+def test_gray_is_replicated():
+    stored = _random(6, 9)
+    replicated = np.repeat(stored[..., None], 3, axis=-1)
+    np.testing.assert_array_equal(_recovered(files.image(stored, space="rgb"), np.uint8), replicated)
+    lab = color.rgb2lab(replicated).astype(np.float32)
+    np.testing.assert_array_equal(files.image(stored, space="lab").values, lab)
+    np.testing.assert_array_equal(files.image(stored, space="gray").values, files.image(stored).values)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (np.zeros((6, 9, 5)), r"source: the shape is \(6, 9, 5\), but an image is .* read it with array"),
+        (np.zeros(6), r"source: the shape is \(6,\)"),
+        (np.zeros((6, 9), np.int64), "source: the dtype is int64.* make it uint8 or float32"),
+        (np.zeros((6, 9), np.complex64), "source: the dtype is complex64"),
+    ],
+)
+def test_arrays_that_are_no_images(source, message):
+    with pytest.raises(ValueError, match=message):
+        files.image(source)
+
+
+@pytest.mark.parametrize("size", [1, 0, -3])
+def test_too_small_a_size(size):
+    for function in (files.image, files.array):
+        with pytest.raises(ValueError, match=f"size is {size}; it must be at least 2"):
+            function(np.zeros((6, 9)), size=size)
+
+
+def test_a_size_that_flattens_an_axis():
+    with pytest.raises(ValueError, match=r"size is 10, which makes \(100, 9\) samples \(10, 1\)"):
+        files.image(np.zeros((100, 9)), size=10)
+
+
+@pytest.mark.parametrize(("name", "subtype"), [("a.wav", "FLOAT"), ("a.wav", "PCM_16"), ("a.flac", "PCM_16")])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_sound(tmp_path, name, subtype, channels):
+    stored = _random(1000, channels, dtype=np.int16) / np.float32(32768)
+    soundfile.write(tmp_path / name, stored, 8000, subtype=subtype)
+    grid = files.read(tmp_path / name)
+    assert grid.extents == ((-100.0, 100.0),)
+    assert grid.values.dtype == np.float32
+    np.testing.assert_array_equal(grid.values, stored)
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32])
+def test_sound_from_integers_is_scaled_as_a_file_is(tmp_path, dtype):
+    stored = _random(100, dtype=dtype)
+    soundfile.write(tmp_path / "a.wav", stored, 8000, subtype="PCM_16" if dtype == np.int16 else "PCM_32")
+    np.testing.assert_array_equal(files.audio(stored).values, files.audio(tmp_path / "a.wav").values)
+
+
+def test_sound_is_resampled():
+    samples = np.sin(np.linspace(0, 20, 1000))
+    expected = np.asarray(transform.resize(samples, (250,), anti_aliasing=True), np.float32)
+    np.testing.assert_array_equal(files.audio(samples, size=250).values[:, 0], expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (np.zeros((2, 3, 4)), r"source: the shape is \(2, 3, 4\), but a sound is"),
+        (np.zeros(9, np.uint8), "source: the dtype is uint8; pass the samples as float32"),
+    ],
+)
+def test_arrays_that_are_no_sounds(source, message):
+    with pytest.raises(ValueError, match=message):
+        files.audio(source)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int16, bool])
+def test_npy_stays_on_the_disk(tmp_path, dtype):
+    stored = _random(4, 5, 6).astype(dtype)
+    np.save(tmp_path / "a.npy", stored)
+    grid = files.read(tmp_path / "a.npy")
+    assert isinstance(grid.values, np.memmap)
+    assert not grid.values.flags.writeable
+    assert grid.values.dtype == dtype
+    np.testing.assert_array_equal(grid.values[..., 0], stored)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "expected"),
+    [
+        ((9,), None, (9, 1)),
+        ((9, 2), None, (9, 2)),
+        ((9, 5), None, (9, 5, 1)),
+        ((9, 5, 4), None, (9, 5, 4)),
+        ((9, 5, 4), 3, (9, 5, 4, 1)),
+        ((9, 5, 7), 2, (9, 5, 7)),
+        ((9, 5), 1, (9, 5)),
+    ],
+)
+def test_axes(shape, axes, expected):
+    assert files.array(np.zeros(shape), axes=axes).values.shape == expected
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((9, 5), 3), ((9, 5, 4, 2), 2), ((9, 5), 0)])
+def test_axes_that_do_not_fit(shape, axes):
+    message = f"source: axes is {axes}, but the shape is {re.escape(str(shape))}; set axes to"
+    with pytest.raises(ValueError, match=message):
+        files.array(np.zeros(shape), axes=axes)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, bool])
+def test_resized_volume_keeps_its_units(dtype):
+    stored = (_random(8, 12, 10) / 2).astype(dtype)
+    grid = files.volume(stored, size=6)
+    expected = transform.resize(stored.astype(np.float32), (4, 6, 5), anti_aliasing=True)
+    np.testing.assert_array_equal(grid.values[..., 0], expected)
+    assert grid.values.dtype == np.float32
+
+
+def test_read_passes_the_options_on(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((8, 6, 4)))
+    grid = files.read(tmp_path / "a.npy", axes=3, size=4, align="corners")
+    assert grid.shape == (4, 3, 2)
+    assert grid.align == "corners"
+    Image.fromarray(_random(8, 6)).save(tmp_path / "a.png")
+    grid = files.read(tmp_path / "a.png", size=4, space="lab", align="corners")
+    assert grid.values.shape == (4, 3, 3)
+    assert grid.align == "corners"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("a.wav", {"space": "lab"}, "a.wav: space is 'lab', but only images"),
+        ("a.npy", {"space": "gray"}, "a.npy: space is 'gray', but only images"),
+        ("a.png", {"axes": 2}, "a.png: axes is 2, but only arrays"),
+        ("a.flac", {"axes": 1}, "a.flac: axes is 1, but only arrays"),
+        ("a.xyz", {}, r"a.xyz: the suffix '.xyz' is not known; .*\.png .*\.wav .*\.npy"),
+        ("a", {}, "a: the suffix '' is not known"),
+    ],
+)
+def test_options_and_suffixes_that_do_not_fit(name, options, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        files.read(name, **options)
+
+
+def _truncated_jpeg(path):
+    Image.fromarray(_random(64, 64, 3)).save(path)
+    path.write_bytes(path.read_bytes()[:2000])
+
+
+def _truncated_png16(path):
+    _write_png16(path, _random(64, 64, 3, dtype=np.uint16))
+    path.write_bytes(path.read_bytes()[:2000])
+
+
+def _truncated_flac(path):
+    soundfile.write(path, _random(20000, dtype=np.int16), 8000)
+    path.write_bytes(path.read_bytes()[:20000])
+
+
+def _truncated_npy(path):
+    np.save(path, np.zeros((64, 64)))
+    path.write_bytes(path.read_bytes()[:2000])
+
+
+def _npz(path):
+    with path.open("wb") as stream:
+        np.savez(stream, a=np.zeros(3))
+
+
+def _text(path):
+    path.write_text("not what the suffix says\n" * 100)
+
+
+_BAD_FILES = [
+    ("a.png", lambda path: path.mkdir(), "a directory, not an image; pass the path of a file"),
+    ("a.png", lambda path: path.touch(), "an empty file, not an image; get a whole copy"),
+    ("a.png", _text, r"cannot be read as an image \(its format is not known\); .* convert it to"),
+    ("a.tif", _text, "cannot be read as an image .*not a TIFF"),
+    ("a.jpg", _truncated_jpeg, "cannot be read as an image .*truncated.*; get a whole copy"),
+    ("a.png", _truncated_png16, "cannot be read as an image .*truncated.*; get a whole copy"),
+    (
+        "a.tif",
+        lambda path: tifffile.imwrite(path, np.zeros((4, 6, 4), np.uint16), photometric="separated"),
+        r"cannot be read as an image \(its 16-bit samples of kind CMYK;16L would be cut to 8 bits\); .* convert it",
+    ),
+    (
+        "a.tif",
+        lambda path: tifffile.imwrite(path, np.zeros((4, 6, 4), np.float32), photometric="separated"),
+        r"cannot be read as an image \(its photometric interpretation is SEPARATED\); .* convert it",
+    ),
+    (
+        "a.tif",
+        lambda path: tifffile.imwrite(path, np.zeros((4, 6), np.uint16), photometric="miniswhite"),
+        r"cannot be read as an image \(its photometric interpretation is MINISWHITE\); .* convert it",
+    ),
+    (
+        "a.tif",
+        lambda path: tifffile.imwrite(path, np.zeros((4, 6, 5), np.float32), photometric="rgb", planarconfig="contig"),
+        r"the shape is \(4, 6, 5\), but an image is",
+    ),
+    ("a.wav", lambda path: path.mkdir(), "a directory, not a sound"),
+    ("a.wav", lambda path: path.touch(), "an empty file, not a sound; .* convert it to WAV or FLAC"),
+    ("a.wav", _text, "cannot be read as a sound .* convert it to WAV or FLAC"),
+    ("a.wav", lambda path: soundfile.write(path, np.zeros(0), 8000), r".*\(it holds 0 samples of 0\)"),
+    ("a.flac", _truncated_flac, "cannot be read as a sound"),
+    ("a.npy", lambda path: path.mkdir(), "a directory, not an NPY array"),
+    ("a.npy", lambda path: path.touch(), "an empty file, not an NPY array; .* numpy.save"),
+    ("a.npy", _text, "cannot be read as an NPY array .*; save an array of real numbers with numpy.save"),
+    ("a.npy", _npz, "cannot be read as an NPY array"),
+    ("a.npy", _truncated_npy, "cannot be read as an NPY array"),
+    ("a.npy", lambda path: np.save(path, np.array([{}, 1])), "cannot be read as an NPY array .*objects"),
+    ("a.npy", lambda path: np.save(path, np.ones(3, complex)), r".*\(its dtype is complex128\)"),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "message"), _BAD_FILES)
+def test_a_bad_file_is_told_in_one_line(tmp_path, name, make, message):
+    path = tmp_path / name
+    make(path)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: {message}") as caught:
+        files.read(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.wav", "a.npy"])
+def test_missing_file(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=f"^{re.escape(str(tmp_path / name))}: no such file$"):
+        files.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("limit", [40, 70])  # 100 pixels: beyond twice the limit Pillow's error, below it the warning
+def test_decompression_bomb(tmp_path, monkeypatch, limit):
+    Image.fromarray(_random(10, 10)).save(tmp_path / "a.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+    with pytest.raises(ValueError, match=r"a.png: .*100 pixels.* raise PIL.Image.MAX_IMAGE_PIXELS$") as caught:
+        files.image(tmp_path / "a.png")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="permissions do not bind this user")
+def test_forbidden_file(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros(9))
+    (tmp_path / "a.npy").chmod(0)
+    with pytest.raises(PermissionError):
+        files.read(tmp_path / "a.npy")
