@@ -1,4 +1,5 @@
 from .blueprints import Blueprint as Blueprint, LayerPlan as LayerPlan
+from .datasets import NAMES as NAMES, load as load
 from .diagnostics import (
     activations as activations,
     jacobian as jacobian,
@@ -7,6 +8,7 @@ from .diagnostics import (
     phase_statistics as phase_statistics,
 )
 from .fields import Field as Field, Grid as Grid, Points as Points
+from .files import array as array, audio as audio, image as image, volume as volume
 from .moments import Moments as Moments, estimate_moments as estimate_moments, prescribe_moments as prescribe_moments
 from .networks import CoordinateMLP as CoordinateMLP
 from .schemes import (

@@ -96,9 +96,8 @@ def image(source: Source, *, size: int | None = None, space: Space | None = None
         values = values[..., :-1]
     for what in dropped:
         warnings.warn(f"{name}: dropped {what}", stacklevel=2)
-    if size is not None:
-        values = _resized(values, size)
-    values = _in_space(util.img_as_float(values), space)
+    values = util.img_as_float32(values) if size is None else _resized(values, size)
+    values = _in_space(values, space)
     return Grid(values.astype(np.float32, copy=False), align=align)
 
 
@@ -187,7 +186,7 @@ def _reading(path: str, kind: str, fix: str) -> Iterator[None]:
     except PermissionError:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-        raise ValueError(f"{path}: {error} If you trust the file, raise PIL.Image.MAX_IMAGE_PIXELS") from error
+        raise ValueError(f"{path}: {error} If you trust the file, save it as NPY") from error
     except Exception as error:  # decoders raise almost anything on a damaged file
         reason = " ".join(str(error).split())
         raise ValueError(f"{path}: cannot be read as {kind} ({reason}); {fix}") from error

@@ -9,6 +9,7 @@ import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 
 import numpy as np
 from jaxtyping import Float
@@ -64,7 +65,7 @@ class Moments:
 
     def __str__(self) -> str:
         rows = (("mean", self.mean), ("covariance", self.covariance), ("structure tensor", self.structure_tensor))
-        return "\n".join(f"{name}\n{np.array2string(value, precision=6, prefix='  ')}" for name, value in rows)
+        return "\n".join(f"{name}\n{indent(np.array2string(value, precision=6), '  ')}" for name, value in rows)
 
 
 def estimate_moments(field: Field, *, epsilon: float = EPSILON) -> Moments:
