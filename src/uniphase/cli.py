@@ -73,9 +73,6 @@ def schemes(name: str | None = None, /):
     name
         One of the list.
     """
-    import inspect
-
-    from .moments import prescribe_moments
     from .schemes import SCHEMES, get_scheme
 
     if name is None:
@@ -83,11 +80,7 @@ def schemes(name: str | None = None, /):
         _print_table(("scheme", "paper", "biases"), rows)
         return
     scheme = get_scheme(name)
-    documentation = inspect.getdoc(scheme.blueprint) or ""
-    summary = documentation.partition("**Arguments:**")[0].strip()
-    reference = " ".join(documentation.partition('"Reference"')[2].split())
-    example = scheme.blueprint(prescribe_moments(length_scale=[0.1, 0.1]), width=256, depth=4)
-    print(f"{summary}\n\nReference: {reference}\n\nFor a gray image with a length scale of 0.1:\n\n{example}")
+    print(f"{scheme.summary}\n\nReference: {scheme.reference}\n\nFor a gray image:\n\n{scheme.example}")
 
 
 def _print_json(content: dict) -> None:

@@ -62,7 +62,7 @@ def load(
     !!! example
         ```python
         load("camera", size=128).shape  # (128, 128)
-        load("bach").extents  # ((-100.0, 100.0),)
+        load("photo.jpg").out_size  # 3
         ```
     """
     if not isinstance(signal, str) or signal not in _SIGNALS:

@@ -9,13 +9,14 @@ A scheme is named after the paper that it follows. Public codes called "SIREN" d
 the output layer, in the law of the biases and in where ω acts; here each choice is a law that can be printed.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from .blueprints import Activation, Blueprint, LayerPlan
 from .laws import ColumnNormal, Constant, Law, Normal, RowNormal, Uniform, as_matrix
-from .moments import Moments
+from .moments import Moments, prescribe_moments
 
 Target = Moments | tuple[int, int]
 
@@ -272,6 +273,21 @@ class Scheme:
     blueprint: Callable[..., Blueprint]
     paper: str
     biases: str
+
+    @property
+    def summary(self) -> str:
+        """What the scheme is, with its laws."""
+        return (inspect.getdoc(self.blueprint) or "").partition("**Arguments:**")[0].strip()
+
+    @property
+    def reference(self) -> str:
+        """Where it was published."""
+        return " ".join((inspect.getdoc(self.blueprint) or "").partition('"Reference"')[2].split())
+
+    @property
+    def example(self) -> Blueprint:
+        """Its blueprint for a gray image with a length scale of 0.1, at width 256 and depth 4."""
+        return self.blueprint(prescribe_moments(length_scale=[0.1, 0.1]), width=256, depth=4)
 
 
 SCHEMES: dict[str, Scheme] = {

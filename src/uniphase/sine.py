@@ -24,7 +24,7 @@ def sine(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
     !!! example
         ```python
-        jax.grad(jax.grad(sine))(0.5)  # -sin(0.5)
+        jax.grad(jax.grad(sine))(jnp.array(0.5))  # -sin(0.5)
         ```
     """
     if z.dtype != jnp.float32:

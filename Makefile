@@ -1,0 +1,30 @@
+# `make fit` and `make test` are all a newcomer needs; both make the environment first.
+PYTHON ?= python3
+VENV := .venv
+PICTURE ?= camera.png
+
+.PHONY: venv fit test lint docs clean
+
+venv: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+fit: venv
+	$(VENV)/bin/python examples/camera.py $(PICTURE)
+
+test: venv
+	$(VENV)/bin/python -m pytest -m "not slow"
+
+lint: venv
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/pyright
+
+docs: venv
+	$(VENV)/bin/python docs/make_schemes.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,93 @@
+"""What the documentation says is there, is there; what it shows, runs."""
+
+import ast
+import importlib
+import inspect
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import soundfile
+from PIL import Image
+
+import uniphase
+
+ROOT = Path(__file__).parents[1]
+PAPER = (ROOT / "docs" / "paper.md").read_text()
+PAGES = ["README.md", "docs/guide.md"]
+
+
+def code_blocks(text: str) -> list[str]:
+    blocks = re.findall(r"^( *)```python\n(.*?)^\1```", text, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for _, block in blocks]
+
+
+@pytest.mark.parametrize("symbol", sorted(set(re.findall(r"`(uniphase\.[\w.]+)`", PAPER))))
+def test_symbols_of_the_paper_map_exist(symbol):
+    module, name = symbol.rsplit(".", 1)
+    assert hasattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/\w+\.py::\w+)`", PAPER))))
+def test_tests_of_the_paper_map_exist(test):
+    path, name = test.split("::")
+    functions = {node.name for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)}
+    assert name in functions
+
+
+def test_every_row_of_the_paper_map_names_code_and_tests():
+    rows = [
+        line for line in PAPER.splitlines() if line.startswith("| ") and not line.startswith(("| in the", "| what"))
+    ]
+    assert len(rows) > 20
+    for row in rows:
+        assert re.search(r"`uniphase\.\w+", row), row
+        assert re.search(r"`tests/\w+\.py::", row), row
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
+    blocks = code_blocks((ROOT / page).read_text())
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        exec(compile(block, page, "exec"), {})
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/paper.md", "docs/schemes.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text()):
+        if not target.startswith("https://"):
+            assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
+def test_the_page_of_schemes_is_up_to_date(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    page = importlib.import_module("make_schemes").page()
+    assert (ROOT / "docs" / "schemes.md").read_text() == page, "run `make docs`"
+
+
+@pytest.mark.parametrize("name", [name for name in uniphase.__all__ if callable(getattr(uniphase, name))])
+def test_public_names_are_documented_by_examples_that_run(name, tmp_path, monkeypatch):
+    documentation = inspect.getdoc(getattr(uniphase, name)) or ""
+    assert documentation.strip(), f"{name} has no docstring"
+    monkeypatch.chdir(tmp_path)
+    pixels = np.random.default_rng(0).integers(0, 255, (192, 256, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save("photo.jpg")
+    soundfile.write("speech.flac", np.linspace(-1, 1, 500), 8000)
+    field = uniphase.load("camera", size=16)
+    moments = uniphase.estimate_moments(field)
+    network = uniphase.CoordinateMLP(uniphase.uniform_phase(moments, width=8, depth=4), key=jax.random.key(0))
+    positions = jnp.asarray(field.coordinates(), jnp.float32)
+    scope = {
+        **{public: getattr(uniphase, public) for public in uniphase.__all__},
+        **{"np": np, "jax": jax, "jnp": jnp, "math": sys.modules["math"]},
+        **{"field": field, "network": network, "positions": positions, "x": positions[0]},
+    }
+    for block in code_blocks(documentation):
+        exec(compile(block, name, "exec"), scope)

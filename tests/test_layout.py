@@ -1,0 +1,108 @@
+"""The rules of the layout: which room may know which, and that each has its tests."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "uniphase"
+
+# The path of the data. A module imports only modules that stand before it.
+ORDER = [
+    "fields",
+    "files",
+    "datasets",
+    "moments",
+    "laws",
+    "blueprints",
+    "schemes",
+    "sine",
+    "networks",
+    "diagnostics",
+    "cli",
+]
+MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
+# Shared with frameworks other than JAX, or wanted before it has to be loaded.
+WITHOUT_JAX = ["fields", "files", "datasets", "moments", "laws", "blueprints", "schemes", "cli"]
+JAX = {"jax", "jaxlib", "equinox", "optax"}
+
+
+def imports(source: str, *, top_level_only: bool = False) -> set[str]:
+    """What a module imports: `.name` for a neighbour, the name of the distribution's package otherwise."""
+    tree = ast.parse(source)
+    nodes = tree.body if top_level_only else ast.walk(tree)
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(str(node.module).split(".")[0])
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f".{node.module}"} if node.module else {f".{alias.name}" for alias in node.names}
+    return names
+
+
+def violations(module: str, source: str) -> list[str]:
+    found = imports(source)
+    later = {f".{name}" for name in ORDER[ORDER.index(module) :]}
+    broken = [f"{module} imports {name}, which comes after it" for name in sorted(found & later)]
+    if module in WITHOUT_JAX and found & JAX:
+        broken.append(f"{module} imports {sorted(found & JAX)}, but must work without JAX")
+    if "torch" in found and module != "torch":
+        broken.append(f"{module} imports torch")
+    if "matplotlib" in found and (module != "cli" or "matplotlib" in imports(source, top_level_only=True)):
+        broken.append(f"{module} imports matplotlib")
+    if "uniphase" in found:
+        broken.append(f"{module} imports the package by its own name")
+    return broken
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_go_one_way(module):
+    assert violations(module, (PACKAGE / f"{module}.py").read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "message"),
+    [
+        ("moments", "from .schemes import sm20", "moments imports .schemes, which comes after it"),
+        ("moments", "from . import cli", "moments imports .cli, which comes after it"),
+        ("laws", "def f():\n    import jax.numpy as jnp", "laws imports ['jax'], but must work without JAX"),
+        ("networks", "import torch", "networks imports torch"),
+        ("networks", "def f():\n    import matplotlib", "networks imports matplotlib"),
+        ("cli", "import matplotlib.pyplot", "cli imports matplotlib"),
+        ("cli", "from uniphase import load", "cli imports the package by its own name"),
+    ],
+)
+def test_the_rules_can_be_broken(module, source, message):
+    assert violations(module, source) == [message]
+
+
+def test_every_module_has_its_place_and_its_tests():
+    assert sorted(ORDER) == MODULES
+    assert [module for module in MODULES if not (ROOT / "tests" / f"test_{module}.py").exists()] == []
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    check = "import sys, uniphase; print([m for m in ('jax', 'numpy', 'scipy', 'skimage') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_the_framework_free_half_runs_without_jax():
+    check = (
+        "import sys; sys.modules['jax'] = sys.modules['jaxlib'] = None\n"
+        "import uniphase as up\n"
+        "print(up.uniform_phase(up.estimate_moments(up.load('camera', size=32)), width=8, depth=2))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert done.stdout.startswith("uniform-phase: 2 → 1"), done.stderr
+
+
+def test_public_names_are_those_of_the_stub():
+    import uniphase
+
+    for name in uniphase.__all__:
+        assert getattr(uniphase, name) is not None
