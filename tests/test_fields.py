@@ -40,6 +40,15 @@ def test_points_accept_one_coordinate_and_one_channel():
     np.testing.assert_array_equal(points.coordinates(), np.arange(5.0)[:, None])
 
 
+def test_value_range_is_that_of_the_medium_or_of_the_values():
+    values = np.array([[0.25], [0.75]])
+    assert Grid(values).value_range == (0.25, 0.75)
+    assert Grid(values, medium="lab").value_range == (0.25, 0.75)
+    assert Grid(values, medium="rgb").value_range == (0.0, 1.0)
+    assert Grid(values, medium="sound").value_range == (-1.0, 1.0)
+    assert Points(np.arange(2.0), values).value_range == (0.25, 0.75)
+
+
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [

@@ -531,3 +531,18 @@ def test_forbidden_file(tmp_path, monkeypatch):
     monkeypatch.setattr(np.lib.format, "open_memmap", refuse)
     with pytest.raises(PermissionError, match="Permission denied"):
         files.read(tmp_path / "a.npy")
+
+
+def test_the_medium_is_known(tmp_path):
+    pixels = _random(6, 9, 3)
+    assert [files.image(pixels, space=space).medium for space in (None, "gray", "rgb", "lab")] == [
+        "rgb",
+        "gray",
+        "rgb",
+        "lab",
+    ]
+    assert files.image(pixels[..., 0]).medium == "gray"
+    assert files.array(pixels).medium is None
+    soundfile.write(tmp_path / "a.wav", np.zeros(100), 8000)
+    sound = files.audio(tmp_path / "a.wav", size=50)
+    assert (sound.medium, sound.rate, files.audio(np.zeros(9)).rate) == ("sound", 4000.0, None)

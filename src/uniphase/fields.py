@@ -4,6 +4,7 @@ A field is a `Grid` (values on a regular grid with any number of axes) or `Point
 positions). Both carry their coordinates in the user's own units; nothing downstream assumes a range.
 """
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from jaxtyping import Float, Shaped
 from numpy.typing import ArrayLike
 
 Align = Literal["centers", "corners"]
+Medium = Literal["gray", "rgb", "lab", "sound"]
 Extent = tuple[float, float]
 
 
@@ -28,6 +30,8 @@ class Grid:
     - `extents`: the interval `(low, high)` that every axis spans, or one interval for all axes.
     - `align`: where the samples lie in their interval. `"centers"`: in the middle of `n` equal cells, as the pixels of
         a photo. `"corners"`: evenly from one end to the other, both included.
+    - `medium`: what the values are, if that is known: the colour space of an image, or sound.
+    - `rate`: samples per second of a sound.
 
     !!! example
         ```python
@@ -39,9 +43,17 @@ class Grid:
     values: Shaped[np.ndarray, "*shape out_size"]
     extents: tuple[Extent, ...]
     align: Align
+    medium: Medium | None
+    rate: float | None
 
     def __init__(
-        self, values: ArrayLike, *, extents: Extent | Sequence[Extent] = (-1.0, 1.0), align: Align = "centers"
+        self,
+        values: ArrayLike,
+        *,
+        extents: Extent | Sequence[Extent] = (-1.0, 1.0),
+        align: Align = "centers",
+        medium: Medium | None = None,
+        rate: float | None = None,
     ):
         values = _numeric("values", values)
         if values.ndim < 2:
@@ -65,6 +77,8 @@ class Grid:
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "extents", _per_axis_extents(extents, values.ndim - 1))
         object.__setattr__(self, "align", align)
+        object.__setattr__(self, "medium", medium)
+        object.__setattr__(self, "rate", rate)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -85,6 +99,12 @@ class Grid:
     def samples(self) -> int:
         """Number of sample positions."""
         return self.values.size // self.out_size
+
+    @functools.cached_property
+    def value_range(self) -> tuple[float, float]:
+        """The interval that the values may take, (0, 1) for gray and RGB and (-1, 1) for sound; otherwise what they do."""
+        known = {"gray": (0.0, 1.0), "rgb": (0.0, 1.0), "sound": (-1.0, 1.0)}
+        return known[self.medium] if self.medium in known else _range(self.values)
 
     @property
     def spacing(self) -> tuple[float, ...]:
@@ -150,6 +170,11 @@ class Points:
     def samples(self) -> int:
         """Number of sample positions."""
         return len(self.values)
+
+    @functools.cached_property
+    def value_range(self) -> tuple[float, float]:
+        """The interval that the values take."""
+        return _range(self.values)
 
     def coordinates(self) -> Float[np.ndarray, "samples in_size"]:
         """The position of every sample, in the order of `flat_values`."""
@@ -226,12 +251,19 @@ def _as_columns(name: str, array: np.ndarray) -> np.ndarray:
 def _require_finite(name: str, array: np.ndarray) -> None:
     if array.dtype.kind != "f":
         return
-    bad = 0
-    for axis, start, stop in slabs(array.shape, limit=1 << 22):
-        slab = array[(slice(None),) * axis + (slice(start, stop),)]
-        bad += slab.size - int(np.count_nonzero(np.isfinite(slab)))
+    bad = sum(slab.size - int(np.count_nonzero(np.isfinite(slab))) for slab in _slabs_of(array))
     if bad:
         raise ValueError(
             f"{name} has {bad} NaN or infinite entries of {array.size}; replace them (np.nan_to_num), "
             "or pass only the good samples as Points"
         )
+
+
+def _range(array: np.ndarray) -> tuple[float, float]:
+    extremes = [(slab.min(), slab.max()) for slab in _slabs_of(array)]
+    return float(min(low for low, _ in extremes)), float(max(high for _, high in extremes))
+
+
+def _slabs_of(array: np.ndarray) -> Iterator[np.ndarray]:
+    for axis, start, stop in slabs(array.shape, limit=1 << 22):
+        yield array[(slice(None),) * axis + (slice(start, stop),)]

@@ -98,7 +98,8 @@ def image(source: Source, *, size: int | None = None, space: Space | None = None
         warnings.warn(f"{name}: dropped {what}", stacklevel=2)
     values = util.img_as_float32(values) if size is None else _resized(values, size)
     values = _in_space(values, space)
-    return Grid(values.astype(np.float32, copy=False), align=align)
+    medium = space or ("gray" if values.shape[-1] == 1 else "rgb")
+    return Grid(values.astype(np.float32, copy=False), align=align, medium=medium)
 
 
 def audio(source: Source, *, size: int | None = None, align: Align = "centers") -> Grid:
@@ -119,11 +120,15 @@ def audio(source: Source, *, size: int | None = None, align: Align = "centers") 
         audio("speech.flac").extents  # ((-100.0, 100.0),)
         ```
     """
-    name, values = _values(source, _audio_file)
+    rates: list[float] = []
+    name, values = _values(source, lambda path: _audio_file(path, rates))
     values = _as_samples(name, values)
+    samples = len(values)
     if size is not None:
         values = _resized(values, size)
-    return Grid(values.astype(np.float32, copy=False), extents=(-100.0, 100.0), align=align)
+    rate = rates[0] * len(values) / samples if rates else None
+    values = values.astype(np.float32, copy=False)
+    return Grid(values, extents=(-100.0, 100.0), align=align, medium="sound", rate=rate)
 
 
 def array(source: Source, *, axes: int | None = None, size: int | None = None, align: Align = "centers") -> Grid:
@@ -299,10 +304,12 @@ def _in_space(values: np.ndarray, space: Space | None) -> np.ndarray:
     return color.rgb2lab(values) if space == "lab" else values
 
 
-def _audio_file(path: str) -> np.ndarray:
+def _audio_file(path: str, rates: list[float]) -> np.ndarray:
+    """The samples, as floats. Their number per second is added to `rates`."""
     with _reading(path, "a sound", "get a whole copy, or convert it to WAV or FLAC"):
         with soundfile.SoundFile(path) as file:
             values = file.read(dtype="float32", always_2d=True)
+            rates.append(float(file.samplerate))
         if len(values) == 0 or len(values) < file.frames:
             raise ValueError(f"it holds {len(values)} samples of {file.frames}")
     return values
