@@ -102,7 +102,7 @@ class Grid:
 
     @functools.cached_property
     def value_range(self) -> tuple[float, float]:
-        """The interval that the values may take, (0, 1) for gray and RGB and (-1, 1) for sound; otherwise what they do."""
+        """The interval that values may take: (0, 1) for gray and RGB, (-1, 1) for sound; else the one that they do."""
         known = {"gray": (0.0, 1.0), "rgb": (0.0, 1.0), "sound": (-1.0, 1.0)}
         return known[self.medium] if self.medium in known else _range(self.values)
 
