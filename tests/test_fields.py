@@ -40,6 +40,15 @@ def test_points_accept_one_coordinate_and_one_channel():
     np.testing.assert_array_equal(points.coordinates(), np.arange(5.0)[:, None])
 
 
+@pytest.mark.parametrize("align", ["centers", "corners"])
+def test_position_moments(align):
+    grid = Grid(np.zeros((5, 8, 1)), extents=((0.0, 3.0), (-1.0, 7.0)), align=align)
+    for field in (grid, Points(grid.coordinates(), grid.flat_values())):
+        mean, covariance = field.position_moments()
+        np.testing.assert_allclose(mean, grid.coordinates().mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(covariance, np.cov(grid.coordinates().T, ddof=0), rtol=1e-12, atol=1e-12)
+
+
 def test_value_range_is_that_of_the_medium_or_of_the_values():
     values = np.array([[0.25], [0.75]])
     assert Grid(values).value_range == (0.25, 0.75)

@@ -1,3 +1,5 @@
+import errno
+import os
 import re
 import struct
 import zlib
@@ -546,3 +548,125 @@ def test_the_medium_is_known(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.zeros(100), 8000)
     sound = files.audio(tmp_path / "a.wav", size=50)
     assert (sound.medium, sound.rate, files.audio(np.zeros(9)).rate) == ("sound", 4000.0, None)
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.TIF", "a.tiff"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_are_written_as_they_are_read(tmp_path, name, channels):
+    pixels = _random(6, 9, channels)
+    files.write(tmp_path / name, pixels / np.float32(255), medium="rgb" if channels == 3 else None)
+    np.testing.assert_array_equal(_recovered(files.read(tmp_path / name), np.uint8), pixels)
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.jpeg", "a.webp"])
+def test_lossy_images_are_close(tmp_path, name):
+    values = np.linspace(0, 1, 32 * 24 * 3).reshape(32, 24, 3)
+    files.write(tmp_path / name, values)
+    np.testing.assert_allclose(files.read(tmp_path / name).values, values, atol=0.03)  # quality 95 of a smooth image
+
+
+def test_images_are_rounded_and_clipped(tmp_path):
+    files.write_image(tmp_path / "a.png", np.array([[[-0.5]], [[0.4 / 255]], [[0.6 / 255]], [[1.7]]]))
+    with Image.open(tmp_path / "a.png") as file:
+        np.testing.assert_array_equal(np.asarray(file)[:, 0], [0, 0, 1, 255])
+
+
+def test_lab_is_converted_back(tmp_path):
+    pixels = _random(6, 9, 3)
+    files.write_image(tmp_path / "a.png", files.image(pixels, space="lab").values, "lab")
+    np.testing.assert_array_equal(_recovered(files.image(tmp_path / "a.png"), np.uint8), pixels)
+    files.write_image(tmp_path / "b.png", np.full((2, 3, 3), [10.0, -50.0, 200.0]), "lab")  # no colour at all: clipped
+
+
+@pytest.mark.parametrize("name", ["a.wav", "a.flac"])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_sounds_are_written_as_they_are_read(tmp_path, name, channels):
+    stored = _random(1000, channels, dtype=np.int16) / np.float32(32768)
+    files.write(tmp_path / name, stored, rate=7999.9)
+    grid = files.read(tmp_path / name)
+    assert grid.rate == 8000
+    np.testing.assert_array_equal(grid.values, stored)
+    files.write(tmp_path / name, np.array([[-7.0], [7.0]]), rate=8000.0)
+    np.testing.assert_allclose(files.read(tmp_path / name).values, [[-1], [1]], atol=1 / 32768)  # the largest integer
+
+
+@pytest.mark.parametrize("values", [np.arange(6, dtype=np.uint16).reshape(2, 3), np.full((2, 2, 2, 1), np.nan)])
+def test_arrays_are_written_as_they_are(tmp_path, values):
+    files.write(tmp_path / "a.NPY", values)
+    stored = np.load(tmp_path / "a.NPY")
+    assert stored.dtype == values.dtype
+    np.testing.assert_array_equal(stored, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "options", "message"),
+    [
+        ("a.xyz", np.zeros((2, 3, 1)), {}, r"the suffix is '.xyz'; use one of .*\.png .*\.wav .*\.npy"),
+        ("a.mp3", np.zeros((9, 1)), {"rate": 8000.0}, "the suffix is '.mp3'"),
+        ("a.png", np.zeros((9, 1)), {}, r"values has shape \(9, 1\) .* an image is .*; write the values as NPY"),
+        ("a.png", np.zeros((4, 5, 6, 3)), {}, r"values has shape \(4, 5, 6, 3\)"),
+        ("a.png", np.zeros((4, 5, 2)), {}, r"values has shape \(4, 5, 2\)"),
+        ("a.png", np.zeros((4, 5, 1)), {"medium": "lab"}, r"values has shape \(4, 5, 1\) and medium is 'lab'"),
+        ("a.png", np.zeros((4, 5, 3), np.uint8), {}, r"values has dtype uint8; pass floats in \[0, 1\]"),
+        ("a.png", np.full((4, 5, 3), np.nan), {}, "values has 60 NaN or infinite entries of 60; replace them"),
+        ("a.wav", np.zeros((4, 5, 3)), {"rate": 8000.0}, r"values has shape \(4, 5, 3\), but a sound is"),
+        ("a.wav", np.zeros((9, 1)), {}, "rate is None; pass the samples per second"),
+        ("a.wav", np.zeros((9, 1)), {"rate": 0.0}, "rate is 0.0; pass the samples per second"),
+        ("a.flac", np.zeros((9, 1), np.int16), {"rate": 8000.0}, r"values has dtype int16; pass floats in \[-1, 1\]"),
+        ("a.flac", np.full((9, 1), np.inf), {"rate": 8000.0}, "values has 9 NaN or infinite entries"),
+    ],
+)
+def test_values_that_a_file_cannot_hold(tmp_path, name, values, options, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path / name))}: {message}"):
+        files.write(tmp_path / name, values, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("write", "values"),
+    [(files.write_image, np.zeros((2, 3, 1))), (lambda *file: files.write_audio(*file, 8000.0), np.zeros((2, 1)))],
+)
+def test_the_suffix_says_the_format(tmp_path, write, values):
+    with pytest.raises(ValueError, match=r"the suffix is '\.npy'; use one of"):
+        write(tmp_path / "a.npy", values)
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.wav", "a.npy"])
+@pytest.mark.parametrize("step", ["replace", "fsync"])
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, name, step):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / name).write_text("before")
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(OSError, match="No space left"):
+        files.write(tmp_path / name, np.zeros((9, 1) if name == "a.wav" else (2, 3, 1)), rate=8000.0)
+    assert (tmp_path / name).read_text() == "before"
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path):
+    def interrupted():
+        with files.atomic_path(tmp_path / "a.txt") as temporary:
+            assert (temporary.parent, temporary.suffix) == (tmp_path, ".txt")
+            temporary.write_text("half of")
+            raise KeyboardInterrupt
+
+    (tmp_path / "a.txt").write_text("before")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (tmp_path / "a.txt").read_text() == "before"
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
+
+
+def test_written_files_have_the_usual_permissions(tmp_path):
+    (tmp_path / "usual").touch()
+    files.write(tmp_path / "a.npy", np.zeros((2, 1)))
+    assert (tmp_path / "a.npy").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_path_that_cannot_be_written(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"b/a.npy: there is no directory .*b; make it first"):
+        files.write(tmp_path / "b" / "a.npy", np.zeros((2, 1)))
+    with pytest.raises(IsADirectoryError, match="a directory; pass the path of a file"), files.atomic_path(tmp_path):
+        pass

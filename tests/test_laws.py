@@ -1,9 +1,19 @@
+import json
 import math
 
 import numpy as np
 import pytest
 
-from uniphase.laws import ColumnNormal, Constant, Normal, RowNormal, Uniform, as_matrix
+from uniphase.laws import (
+    ColumnNormal,
+    Constant,
+    Normal,
+    RowNormal,
+    Uniform,
+    as_matrix,
+    law_from_dict,
+    law_to_dict,
+)
 
 COVARIANCE = as_matrix([[4.0, 1.0, 0.5], [1.0, 2.0, -0.3], [0.5, -0.3, 1.0]])
 SINGULAR = as_matrix(np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]))
@@ -78,3 +88,27 @@ def test_laws_compare_by_their_numbers():
 )
 def test_laws_print(law, text):
     assert str(law) == text
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_laws_survive_json(law):
+    assert law_from_dict(law_to_dict(law)) == law
+    assert law_from_dict(json.loads(json.dumps(law_to_dict(law)))) == law
+
+
+def test_a_law_as_a_dict():
+    assert law_to_dict(Normal(0.5)) == {"law": "Normal", "std": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"law": "Cauchy", "scale": 1.0}, "law is 'Cauchy'; it must be one of Normal, Uniform, RowNormal"),
+        ({"std": 1.0}, "law is None; it must be one of"),
+        ({"law": "Normal"}, r"the law Normal has the numbers \[\]; it must have \['std'\]"),
+        ({"law": "Normal", "half_width": 1.0}, r"the law Normal has the numbers \['half_width'\]"),
+    ],
+)
+def test_a_dict_that_is_no_law(entries, message):
+    with pytest.raises(ValueError, match=message):
+        law_from_dict(entries)

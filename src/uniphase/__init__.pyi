@@ -11,6 +11,7 @@ from .fields import Field as Field, Grid as Grid, Points as Points
 from .files import array as array, audio as audio, image as image, volume as volume
 from .moments import Moments as Moments, estimate_moments as estimate_moments, prescribe_moments as prescribe_moments
 from .networks import CoordinateMLP as CoordinateMLP
+from .optimizers import default_rate as default_rate, unit_muon as unit_muon
 from .schemes import (
     SCHEMES as SCHEMES,
     cvp26_0 as cvp26_0,
@@ -25,3 +26,14 @@ from .schemes import (
     uniform_phase as uniform_phase,
 )
 from .sine import cosine as cosine, sine as sine
+from .training import (
+    Diverged as Diverged,
+    Fit as Fit,
+    Progress as Progress,
+    Recipe as Recipe,
+    default_recipe as default_recipe,
+    default_size as default_size,
+    fit as fit,
+    measure as measure,
+    paper_recipe as paper_recipe,
+)

@@ -4,12 +4,14 @@ A blueprint lists every layer with its sizes, its activation and the laws of its
 framework: each realizes it in a few lines, and tests read exact variances from it without sampling.
 """
 
+import dataclasses
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
-from .laws import Law
+from .laws import Law, law_from_dict, law_to_dict
 
 # How an array scales with the width: what μP and the optimizers go by. Every bias has the role "bias".
 Role = Literal["input", "hidden", "output"]
@@ -102,6 +104,23 @@ class Blueprint:
         """Number of trainable numbers."""
         return sum(layer.parameters for layer in self.layers)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The blueprint in dicts, strings and numbers, which JSON can hold.
+
+        !!! example
+            ```python
+            blueprint = sm20((2, 1), width=64, depth=2)
+            Blueprint.from_dict(json.loads(json.dumps(blueprint.to_dict()))) == blueprint  # True
+            ```
+        """
+        return {"scheme": self.scheme, "layers": [_plan_to_dict(plan) for plan in self.layers]}
+
+    @staticmethod
+    def from_dict(entries: Mapping[str, Any]) -> "Blueprint":
+        """The blueprint that `to_dict` described, equal to it even after a passage through JSON."""
+        _require_keys("a blueprint", entries, Blueprint)
+        return Blueprint(entries["scheme"], tuple(_plan_from_dict(layer) for layer in entries["layers"]))
+
     def __str__(self) -> str:
         title = f"{self.scheme}: {self.in_size} → {self.out_size}, {self.parameters:,} parameters"
         rows = [("layer", "maps", "activation", "weights", "biases")]
@@ -119,3 +138,24 @@ def _cells(plan: LayerPlan) -> tuple[str, str, str, str]:
     activation = names.get(plan.activation, f"{plan.activation}({argument})")
     weights = str(plan.weight) if plan.trainable else f"{plan.weight} (frozen)"
     return f"{plan.in_size} → {plan.out_size}", activation, weights, "none" if plan.bias is None else str(plan.bias)
+
+
+def _plan_to_dict(plan: LayerPlan) -> dict[str, Any]:
+    laws = {"weight": law_to_dict(plan.weight), "bias": None if plan.bias is None else law_to_dict(plan.bias)}
+    return dataclasses.asdict(plan) | laws
+
+
+def _plan_from_dict(entries: Mapping[str, Any]) -> LayerPlan:
+    _require_keys("a layer", entries, LayerPlan)
+    for key, known in (("role", get_args(Role)), ("activation", get_args(Activation))):
+        if entries[key] not in known:
+            raise ValueError(f"{key} is {entries[key]!r}; it must be one of {', '.join(known)}")
+    weight, bias = entries["weight"], entries["bias"]
+    laws = {"weight": law_from_dict(weight), "bias": None if bias is None else law_from_dict(bias)}
+    return LayerPlan(**{**entries, **laws})
+
+
+def _require_keys(what: str, entries: Mapping[str, Any], described: type) -> None:
+    keys = [field.name for field in dataclasses.fields(described)]
+    if set(entries) != set(keys):
+        raise ValueError(f"{what} has the keys {', '.join(entries)}; it must have {', '.join(keys)}")

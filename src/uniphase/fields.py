@@ -118,6 +118,12 @@ class Grid:
         """The position of every sample, in the order of `flat_values`."""
         return grid_coordinates(self.shape, self.extents, self.align)
 
+    def position_moments(self) -> tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, "in_size in_size"]]:
+        """The mean and the covariance of `coordinates()`, without making them."""
+        middle = np.array([(low + high) / 2 for low, high in self.extents])
+        variances = [(h * h) * (n * n - 1) / 12 for n, h in zip(self.shape, self.spacing, strict=True)]
+        return middle, np.diag(variances)
+
     def flat_values(self) -> Shaped[np.ndarray, "samples out_size"]:
         """The values as one row per sample."""
         return self.values.reshape(-1, self.out_size)
@@ -179,6 +185,10 @@ class Points:
     def coordinates(self) -> Float[np.ndarray, "samples in_size"]:
         """The position of every sample, in the order of `flat_values`."""
         return self.positions
+
+    def position_moments(self) -> tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, "in_size in_size"]]:
+        """The mean and the covariance of `coordinates()`."""
+        return self.positions.mean(axis=0), np.atleast_2d(np.cov(self.positions.T, ddof=0))
 
     def flat_values(self) -> Shaped[np.ndarray, "samples out_size"]:
         """The values as one row per sample."""

@@ -1,12 +1,14 @@
-"""Reading signals: images, sounds and arrays, each as a `Grid`.
+"""Files: images, sounds and arrays, read as a `Grid` and written from values.
 
-This is the only module that opens a user's file. A file that is not what it claims to be raises one line that starts
-with its path, and whatever is left out of a file (alpha, further frames) is said in a warning.
+This is the only module that opens a user's signal. A file that is not what it claims to be raises one line that starts
+with its path, and whatever is left out of a file (alpha, further frames) is said in a warning. A file is written whole
+or not at all.
 """
 
 import contextlib
 import os
 import re
+import secrets
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,23 +18,27 @@ from typing import Literal
 import numpy as np
 import soundfile
 import tifffile
+from jaxtyping import Shaped
 from numpy.typing import ArrayLike
 from PIL import Image, ImageOps, TiffImagePlugin as tiff
 from PIL.ImageFile import ImageFile
 from skimage import color, transform, util
 
-from .fields import Align, Grid
+from .fields import Align, Grid, Medium
 
 Space = Literal["gray", "rgb", "lab"]
-Source = str | os.PathLike[str] | ArrayLike
+Name = str | os.PathLike[str]
+Source = Name | ArrayLike
 
 _IMAGES = (".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".tga", ".tif", ".tiff", ".webp")
 _SOUNDS = (".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".ogg", ".opus", ".w64", ".wav")
 _ARRAYS = (".npy",)
+_WRITTEN_IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+_WRITTEN_SOUNDS = (".flac", ".wav")
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: Name,
     *,
     size: int | None = None,
     space: Space | None = None,
@@ -170,6 +176,147 @@ def volume(source: Source, *, size: int | None = None, align: Align = "centers")
     return array(source, axes=3, size=size, align=align)
 
 
+def write(
+    path: Name,
+    values: Shaped[np.ndarray, "*shape channels"],
+    *,
+    medium: Medium | None = None,
+    rate: float | None = None,
+) -> None:
+    """Write values with `write_image`, `write_audio` or `write_array`, by the suffix of the path.
+
+    **Arguments:** those of the three functions; `medium` is for images only and `rate` for sounds only.
+
+    !!! example
+        ```python
+        write("half.png", 0.5 * field.values, medium=field.medium)
+        ```
+    """
+    _require_suffix(path, _WRITTEN_IMAGES + _WRITTEN_SOUNDS + _ARRAYS)
+    suffix = Path(path).suffix.lower()
+    if suffix in _WRITTEN_IMAGES:
+        write_image(path, values, medium)
+    elif suffix in _WRITTEN_SOUNDS:
+        write_audio(path, values, rate)
+    else:
+        write_array(path, values)
+
+
+def write_image(path: Name, values: Shaped[np.ndarray, "*shape channels"], medium: Medium | None = None) -> None:
+    """Write an image with 8 bits per channel, as PNG, JPEG, WebP or TIFF by the suffix of the path.
+
+    **Arguments:**
+
+    - `path`: where to.
+    - `values`: floats of shape `(height, width, channels)` with 1 or 3 channels; what lies outside [0, 1] is clipped.
+    - `medium`: `"lab"` is converted to RGB; anything else is written as it is.
+
+    !!! example
+        ```python
+        write_image("photo.png", image("photo.jpg", space="lab").values, "lab")
+        ```
+    """
+    _require_suffix(path, _WRITTEN_IMAGES)
+    if values.ndim != 3 or values.shape[-1] not in ((3,) if medium == "lab" else (1, 3)):
+        raise ValueError(
+            f"{path}: values has shape {values.shape} and medium is {medium!r}, but an image is (height, width, "
+            "channels) with 3 channels, or 1 if it is gray; write the values as NPY"
+        )
+    _require_finite_floats(path, values, "floats in [0, 1]")
+    if medium == "lab":
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Conversion from CIE-LAB", UserWarning)  # clipped, as all the rest
+            values = color.lab2rgb(values)
+    pixels = np.rint(255 * np.clip(values, 0, 1)).astype(np.uint8)
+    with atomic_path(path) as temporary:
+        Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(temporary, quality=95)
+
+
+def write_audio(path: Name, values: Shaped[np.ndarray, "*shape channels"], rate: float | None) -> None:
+    """Write a sound with 16 bits per sample, as WAV or FLAC by the suffix of the path.
+
+    **Arguments:**
+
+    - `path`: where to.
+    - `values`: floats of shape `(samples, channels)`; what lies outside [-1, 1] is clipped.
+    - `rate`: samples per second, as `Grid.rate`; the file holds it as a whole number.
+
+    !!! example
+        ```python
+        sound = audio("speech.flac")
+        write_audio("speech.wav", sound.values, sound.rate)
+        ```
+    """
+    _require_suffix(path, _WRITTEN_SOUNDS)
+    if values.ndim != 2:
+        raise ValueError(
+            f"{path}: values has shape {values.shape}, but a sound is (samples, channels); write the values as NPY"
+        )
+    _require_finite_floats(path, values, "floats in [-1, 1]")
+    if rate is None or not rate >= 1:
+        raise ValueError(f"{path}: rate is {rate}; pass the samples per second, e.g. rate=44100")
+    with atomic_path(path) as temporary:
+        soundfile.write(temporary, np.clip(values, -1, 1), round(rate), subtype="PCM_16")
+
+
+def write_array(path: Name, values: Shaped[np.ndarray, "..."]) -> None:
+    """Write an array as NPY, in its own type.
+
+    !!! example
+        ```python
+        write_array("values.npy", field.values)
+        ```
+    """
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
+        np.save(stream, values, allow_pickle=False)
+
+
+@contextlib.contextmanager
+def atomic_path(path: Name) -> Iterator[Path]:
+    """A temporary path to write to, which takes the name `path` at the end of the block.
+
+    It lies in the same directory and has the same suffix. If the block fails, or the disk is full, the temporary file
+    is removed. What was at `path` before is untouched until the new file is whole, even if the process is killed.
+
+    !!! example
+        ```python
+        with atomic_path("notes.txt") as temporary:
+            temporary.write_text("all of it, or nothing")
+        ```
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no directory {path.parent}; make it first")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: a directory; pass the path of a file")
+    temporary = path.with_name(f".uniphase-{secrets.token_hex(8)}{path.suffix}")
+    try:
+        yield temporary
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _require_suffix(path: Name, known: tuple[str, ...]) -> None:
+    suffix = Path(path).suffix
+    if suffix.lower() not in known:
+        raise ValueError(f"{path}: the suffix is {suffix!r}; use one of {' '.join(known)}")
+
+
+def _require_finite_floats(path: Name, values: np.ndarray, wanted: str) -> None:
+    if values.dtype.kind != "f":
+        raise ValueError(f"{path}: values has dtype {values.dtype}; pass {wanted}, or write the values as NPY")
+    bad = values.size - np.count_nonzero(np.isfinite(values))
+    if bad:
+        raise ValueError(
+            f"{path}: values has {bad} NaN or infinite entries of {values.size}; replace them (np.nan_to_num), or "
+            "write the values as NPY"
+        )
+
+
 def _values(source: Source, read_file: Callable[[str], np.ndarray]) -> tuple[str, np.ndarray]:
     """The values of a file or an array, with a name for messages about them."""
     if isinstance(source, str | os.PathLike):
@@ -179,7 +326,8 @@ def _values(source: Source, read_file: Callable[[str], np.ndarray]) -> tuple[str
 
 
 @contextlib.contextmanager
-def _reading(path: str, kind: str, fix: str) -> Iterator[None]:
+def reading(path: Name, kind: str, fix: str) -> Iterator[None]:
+    """Whatever goes wrong within is raised as one line: the path, what the file is not, why, and the fix."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path}: no such file")
     if os.path.isdir(path):
@@ -200,7 +348,7 @@ def _reading(path: str, kind: str, fix: str) -> Iterator[None]:
 def _image_file(path: str, dropped: list[str]) -> np.ndarray:
     """The pixels, in the type they are stored in. What they leave out of the file is added to `dropped`."""
     fix = "get a whole copy, or convert it to a gray or RGB PNG or TIFF"
-    with _reading(path, "an image", fix), warnings.catch_warnings():
+    with reading(path, "an image", fix), warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
             with open(path, "rb") as stream, Image.open(stream) as file:  # by name, Pillow scrambles turned TIFFs
@@ -306,7 +454,7 @@ def _in_space(values: np.ndarray, space: Space | None) -> np.ndarray:
 
 def _audio_file(path: str, rates: list[float]) -> np.ndarray:
     """The samples, as floats. Their number per second is added to `rates`."""
-    with _reading(path, "a sound", "get a whole copy, or convert it to WAV or FLAC"):
+    with reading(path, "a sound", "get a whole copy, or convert it to WAV or FLAC"):
         with soundfile.SoundFile(path) as file:
             values = file.read(dtype="float32", always_2d=True)
             rates.append(float(file.samplerate))
@@ -326,7 +474,7 @@ def _as_samples(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def _array_file(path: str) -> np.ndarray:
-    with _reading(path, "an NPY array", "save an array of real numbers with numpy.save"):
+    with reading(path, "an NPY array", "save an array of real numbers with numpy.save"):
         values = np.lib.format.open_memmap(path, mode="r")
         if values.dtype.kind not in "biuf":
             raise ValueError(f"its dtype is {values.dtype}")

@@ -5,9 +5,10 @@ standard draw into a sample with `+`, `*` and `@` alone, so each framework bring
 rest. Weights have the shape `(out, in)`: a row belongs to one neuron, a column to one of its inputs.
 """
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -118,6 +119,36 @@ class Constant:
 Law = Normal | Uniform | RowNormal | ColumnNormal | Constant
 
 
+def law_to_dict(law: Law) -> dict[str, Any]:
+    """A law as its name and its numbers, which JSON can hold.
+
+    !!! example
+        ```python
+        law_to_dict(Normal(0.5))  # {"law": "Normal", "std": 0.5}
+        ```
+    """
+    return {"law": type(law).__name__, **dataclasses.asdict(law)}
+
+
+def law_from_dict(entries: Mapping[str, Any]) -> Law:
+    """The law that `law_to_dict` described, equal to it even after a passage through JSON.
+
+    !!! example
+        ```python
+        law_from_dict({"law": "Constant", "value": [0.0, 1.0]})  # Constant((0.0, 1.0))
+        ```
+    """
+    laws = {law.__name__: law for law in get_args(Law)}
+    numbers = {key: _tuples(value) for key, value in entries.items() if key != "law"}
+    name = entries.get("law")
+    if name not in laws:
+        raise ValueError(f"law is {name!r}; it must be one of {', '.join(laws)}")
+    keys = {field.name for field in dataclasses.fields(laws[name])}
+    if set(numbers) != keys:
+        raise ValueError(f"the law {name} has the numbers {sorted(numbers)}; it must have {sorted(keys)}")
+    return laws[name](**numbers)
+
+
 def as_matrix(array: ArrayLike) -> Matrix:
     """A matrix as nested tuples, which a law can compare and hash."""
     return tuple(tuple(float(entry) for entry in row) for row in np.asarray(array))
@@ -141,3 +172,7 @@ def _format(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_format, value))}]" if len(value) <= 4 else f"{len(value)} numbers"
     return f"{value:.4g}"
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

@@ -1,0 +1,157 @@
+"""Optimizers: how the parameters of a network move, in units that the signal sets.
+
+At a matched initialization everything has a known scale but the step. `unit_muon` measures the step of each array by
+what it does: hidden weights by their own size, phases in radians, input weights by the phase that they add over the
+domain, output weights and offsets by the spread of the signal. So one rate serves all arrays, all widths, all signals
+and all units of the data.
+"""
+
+import math
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PyTree
+from optax.contrib import MuonDimensionNumbers, scale_by_muon
+
+from .fields import Field
+from .moments import Moments
+from .networks import CoordinateMLP
+
+# The step of each kind of array, relative to that of the hidden weights. Within a factor of three of them little
+# changes; benchmarks/quality.py measures the rate that multiplies them all.
+_PHASE, _OUTPUT, _OFFSET = 0.5, 10.0, 0.3
+
+
+def default_rate(network: CoordinateMLP) -> float:
+    """The rate of `unit_muon`: 0.2 shared among the hidden layers and the input layer, whatever the width.
+
+    Every layer moves by about that fraction of its own size in a step, and the changes of all layers add up in the
+    phases of the last.
+
+    !!! example
+        ```python
+        default_rate(network)  # 0.04 at depth 4
+        ```
+    """
+    return 0.2 / (1 + sum(layer.role == "hidden" for layer in network.layers))
+
+
+def unit_muon(network: CoordinateMLP, field: Field, moments: Moments) -> optax.GradientTransformation:
+    r"""Muon for the weights and Adam for the biases, each in the units of the signal; the step still has to be scaled.
+
+    Let $x$ have the mean $\bar x$ and the covariance $C$ over the samples, $B B^\top = C^{-1}$ and $F F^\top = 2Σ_ε/N$.
+    The input layer is moved as $z = G B^\top (x - \bar x) + b$ and the output weights as $W = F Z$. So shifting, scaling
+    or rotating the domain, or mapping the outputs, changes nothing in any step of a fit.
+
+    **Arguments:**
+
+    - `network`: the network to train. Its ω are accounted for.
+    - `field`, `moments`: what it is trained on.
+
+    !!! example
+        ```python
+        optimizer = optax.chain(
+            unit_muon(network, field, estimate_moments(field)), optax.scale_by_learning_rate(default_rate(network))
+        )
+        ```
+
+    ??? cite "Reference"
+        Jordan and coauthors, "Muon: an optimizer for hidden layers in neural networks", 2024, in Optax's version.
+    """
+    return muon_in_units(network, signal_units(network, field, moments))
+
+
+class Units(NamedTuple):
+    """What a signal gives to the first and last layers of a network: x̄, B, F and the spread of each channel."""
+
+    center: Float[Array, " in_size"]
+    input_factor: Float[Array, "in_size in_size"]
+    output_factor: Float[Array, "out_size out_size"]
+    offset: Float[Array, " out_size"]
+
+
+def signal_units(network: CoordinateMLP, field: Field, moments: Moments) -> Units:
+    """The units of a signal, for `muon_in_units`."""
+    dtype, width = network.layers[0].weight.dtype, network.layers[-1].weight.shape[1]
+    center, covariance = field.position_moments()
+    units = (
+        center,
+        np.linalg.cholesky(np.linalg.inv(covariance)),
+        np.linalg.cholesky(2 * moments.regularized_covariance / width),
+        np.sqrt(np.diag(moments.regularized_covariance)),
+    )
+    return Units(*(jnp.asarray(unit, dtype) for unit in units))
+
+
+def muon_in_units(network: CoordinateMLP, units: Units) -> optax.GradientTransformation:
+    """`unit_muon` from arrays alone, so that it can be made inside a compiled function and serve any signal."""
+    width = network.layers[-1].weight.shape[1]
+    omega = network.layers[0].omega
+    hidden_omega = max((layer.omega for layer in network.layers if layer.role == "hidden"), default=1.0)
+    adam = optax.scale_by_adam(b2=0.95)
+    transforms: dict[Hashable, optax.GradientTransformation] = {
+        "input": optax.chain(
+            _map(lambda g: g @ units.input_factor),
+            _orthogonal(),
+            _map(lambda u: (_PHASE * math.sqrt(width) / omega) * u @ units.input_factor.T),  # entries of size _PHASE
+        ),
+        "hidden": optax.chain(_orthogonal(), optax.scale(1 / hidden_omega)),
+        "output": optax.chain(
+            _map(lambda g: units.output_factor.T @ g),
+            _orthogonal(),
+            _map(lambda u: _OUTPUT * units.output_factor @ u),
+        ),
+        "input phase": optax.chain(adam, optax.scale(_PHASE / omega)),
+        "hidden phase": optax.chain(adam, optax.scale(_PHASE / hidden_omega)),
+        "offset": optax.chain(_map(lambda g: units.offset * g), adam, _map(lambda u: _OFFSET * units.offset * u)),
+        "frozen": optax.set_to_zero(),
+    }
+    kinds = _kinds(network)
+    partition = optax.partition(transforms, lambda _: kinds)  # a network is callable, and Optax would call it
+    return optax.chain(
+        _first_layer(lambda w, b: (w - jnp.outer(b, units.center), b)),  # gradients at a fixed phase of the center
+        partition,
+        _first_layer(lambda w, b: (w, b - w @ units.center)),
+    )
+
+
+def _first_layer(function) -> optax.GradientTransformation:
+    """Apply a function to the weights and biases of the first layer, if it has both."""
+
+    def update(tree, _):
+        first = tree.layers[0]
+        if first.bias is None:
+            return tree
+        return eqx.tree_at(lambda t: (t.layers[0].weight, t.layers[0].bias), tree, function(first.weight, first.bias))
+
+    return optax.stateless(update)
+
+
+def _orthogonal() -> optax.GradientTransformation:
+    every_leaf = lambda tree: jax.tree.map(lambda _: MuonDimensionNumbers(), tree)  # noqa: E731
+    return scale_by_muon(weight_dimension_numbers=every_leaf)
+
+
+def _map(function) -> optax.GradientTransformation:
+    return optax.stateless_with_tree_map(lambda update, _: function(update))
+
+
+def _kinds(network: CoordinateMLP) -> PyTree[str]:
+    """The kind of every array: a tree of the network's structure with names for leaves."""
+    biases = {"input": "input phase", "hidden": "hidden phase", "output": "offset"}
+    names: list[str] = []
+    arrays: list[Array] = []
+    for layer in network.layers:
+        arrays.append(layer.weight)
+        names.append(layer.role if layer.trainable else "frozen")
+        if layer.bias is not None:
+            arrays.append(layer.bias)
+            names.append(biases[layer.role])
+    parameters, structure = jax.tree.flatten(eqx.filter(network, eqx.is_array))
+    assert all(a is b for a, b in zip(parameters, arrays, strict=True))
+    return jax.tree.unflatten(structure, names)

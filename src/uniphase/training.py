@@ -1,0 +1,450 @@
+"""Training: one loop that fits a network to a field, with nothing to choose.
+
+The rule, `default_recipe`: Muon in the units of the signal, a rate that depends on the depth alone and falls along a
+cosine, 8,192 samples a step, 1,000 steps. The steps run in a compiled loop; between its calls come progress, stopping,
+checkpoints and the guard against divergence. A step depends on its number and the seed only, so that a fit that was
+interrupted goes on to the same bits.
+"""
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from .checkpoints import load_state, save_state
+from .fields import Align, Extent, Field, Grid
+from .metrics import Metrics, evaluate
+from .moments import Moments, estimate_moments
+from .networks import CoordinateMLP
+from .optimizers import Units, default_rate, muon_in_units, signal_units
+from .render import grid_positions, render
+
+# Samples whose activations are in memory at once; more of them leave the cache of a CPU.
+_BLOCK = 2048
+# Steps of one call of the compiled loop. The guard looks at their mean loss, so it is part of what a fit computes.
+_CALL = 10
+# A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
+_EXPLOSION, _RETRIES = 10.0, 5
+
+Optimizer = Literal["muon", "adam"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train.
+
+    **Arguments:**
+
+    - `optimizer`: `"muon"`, in the units of the signal (`unit_muon`), or plain `"adam"`.
+    - `learning_rate`: at the start.
+    - `final_fraction`: what a cosine leaves of it at the end; 1 keeps it constant.
+    - `steps`: how many.
+    - `batch`: samples a step; all of them make a full-batch step.
+    """
+
+    optimizer: Optimizer
+    learning_rate: float
+    final_fraction: float
+    steps: int
+    batch: int
+
+    def __post_init__(self):
+        if self.optimizer not in ("muon", "adam"):
+            raise ValueError(f"optimizer is {self.optimizer!r}; it must be 'muon' or 'adam'")
+        for name in ("learning_rate", "final_fraction", "steps", "batch"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+
+
+def default_size(field: Field) -> tuple[int, int]:
+    """The width and depth for a field: 256 and 3, and a smaller width below 16,000 values.
+
+    !!! example
+        ```python
+        width, depth = default_size(field)
+        ```
+    """
+    width = 2 * math.sqrt(field.samples * field.out_size)
+    return int(np.clip(32 * round(width / 32), 32, 256)), 3
+
+
+def default_recipe(field: Field, network: CoordinateMLP) -> Recipe:
+    """The recipe that needs no choice.
+
+    !!! example
+        ```python
+        recipe = default_recipe(field, network)
+        ```
+    """
+    return Recipe("muon", default_rate(network), 0.01, 1000, min(8192, field.samples))
+
+
+def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:
+    """The paper's protocol for images: full-batch Adam at a constant rate.
+
+    !!! example
+        ```python
+        recipe = paper_recipe(field)
+        ```
+    """
+    return Recipe("adam", learning_rate, 1.0, steps, field.samples)
+
+
+class Progress(NamedTuple):
+    """What a callback of `fit` is told: the loss is the mean squared error over the latest steps."""
+
+    step: int
+    steps: int
+    mse: float
+    snr_db: float
+    psnr_db: float
+    steps_per_second: float
+    seconds_left: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The result of `fit`.
+
+    - `network`: the fitted network.
+    - `metrics`, `test_metrics`: over all samples of the field, and of the test field if there was one.
+    - `losses`: the mean squared error of every step, before its update and on its batch.
+    - `stop`: why it ended: `"steps"`, `"seconds"` or `"target"`.
+    - `steps`, `seconds`, `recipe`: what was done.
+    """
+
+    network: CoordinateMLP
+    metrics: Metrics
+    test_metrics: Metrics | None
+    losses: Float[np.ndarray, " steps"]
+    stop: Literal["steps", "seconds", "target"]
+    steps: int
+    seconds: float
+    recipe: Recipe
+
+
+class Diverged(RuntimeError):
+    """A fit that exploded again and again, at ever smaller rates."""
+
+
+def fit(
+    network: CoordinateMLP,
+    field: Field,
+    *,
+    recipe: Recipe | None = None,
+    steps: int | None = None,
+    seconds: float | None = None,
+    target_db: float | None = None,
+    test: Field | None = None,
+    moments: Moments | None = None,
+    seed: int = 0,
+    callback: Callable[[Progress], Any] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 10.0,
+    resume: bool = False,
+) -> Fit:
+    """Fit a network to a field.
+
+    **Arguments:**
+
+    - `network`, `field`: what to fit to what.
+    - `recipe`: how. Default: `default_recipe`.
+    - `steps`: that many steps, in place of the recipe's.
+    - `seconds`: end after this time. The rate falls with whichever of time and steps is further.
+    - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this.
+    - `test`: a field to measure at the end, e.g. the same image at a higher resolution.
+    - `moments`: those of the field, if they are known already.
+    - `seed`: of the batches.
+    - `callback`: called about once a second with a `Progress`.
+    - `checkpoint`, `checkpoint_seconds`: a file for the state of the fit, and how often it is written. An interrupt
+        writes it as well.
+    - `resume`: go on from `checkpoint`, if it exists. The result is that of a fit never interrupted, to the last bit.
+
+    **Returns:**
+
+    A `Fit`. If the loss explodes, the fit goes back to its last good state with half the rate, with a warning; after a
+    few times it raises `Diverged`.
+
+    !!! example
+        ```python
+        result = fit(network, field, steps=20)
+        print(result.metrics.snr_db)
+        ```
+    """
+    recipe = default_recipe(field, network) if recipe is None else recipe
+    recipe = recipe if steps is None else replace(recipe, steps=steps)
+    moments = estimate_moments(field) if moments is None else moments
+    task = _Task.of(network, field, moments, recipe, seed)
+    state = task.start(network)
+    if resume and checkpoint is not None and os.path.exists(checkpoint):
+        state = task.restore(checkpoint, state)
+    good, told, saved, begun = state, 0.0, time.perf_counter(), time.perf_counter() - state.seconds
+    stop: Literal["steps", "seconds", "target"] = "steps"
+    try:
+        while state.step < recipe.steps:
+            share = 0.0 if seconds is None else min(1.0, state.seconds / seconds)
+            state = task.advance(state, share)
+            state = replace(state, seconds=time.perf_counter() - begun)
+            if not state.latest < _EXPLOSION * state.best:  # nan is not less either
+                state = _retreat(good, state)
+                continue
+            good = state = replace(state, best=min(state.best, state.latest))
+            now = time.perf_counter()
+            if callback is not None and (now - told > 0.5 or state.step == recipe.steps):
+                callback(task.progress(state, field, seconds))
+                told = now
+            if checkpoint is not None and now - saved > checkpoint_seconds:
+                task.save(checkpoint, state)
+                saved = now
+            if target_db is not None and -10 * math.log10(state.latest) >= target_db:
+                stop = "target"
+                break
+            if seconds is not None and state.seconds >= seconds:
+                stop = "seconds"
+                break
+    except KeyboardInterrupt:
+        if checkpoint is not None:
+            task.save(checkpoint, good)
+        raise
+    return Fit(
+        state.network,
+        measure(state.network, field),
+        None if test is None else measure(state.network, test),
+        task.scale * state.losses[: state.step].astype(np.float64),
+        stop,
+        state.step,
+        state.seconds,
+        recipe,
+    )
+
+
+def measure(network: CoordinateMLP, field: Field) -> Metrics:
+    """The metrics of a network over all samples of a field.
+
+    !!! example
+        ```python
+        measure(network, field).snr_db
+        ```
+    """
+    if isinstance(field, Grid):
+        prediction = render(network, field.shape, extents=field.extents, align=field.align)
+    else:
+        positions = jnp.asarray(field.positions, network.layers[0].weight.dtype)
+        prediction = np.asarray(_evaluate(network, positions))
+    return evaluate(prediction, field)
+
+
+@eqx.filter_jit
+def _evaluate(network: CoordinateMLP, positions: Array) -> Array:
+    return jax.lax.map(network, positions, batch_size=_BLOCK)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Where a fit stands. Losses are in units of the variance of the signal."""
+
+    network: CoordinateMLP
+    optimizer: optax.OptState
+    losses: np.ndarray  # (recipe.steps,)
+    step: int = 0
+    seconds: float = 0.0
+    rate_scale: float = 1.0
+    best: float = math.inf
+    latest: float = math.inf
+    retreats: int = 0
+
+
+def _retreat(good: _State, exploded: _State) -> _State:
+    """Back to the last good state, with half the rate."""
+    retreats = exploded.retreats + 1
+    message = f"the loss exploded at step {exploded.step}"
+    if retreats > _RETRIES:
+        raise Diverged(f"{message}, for the {retreats}th time although the rate was halved each time; lower it")
+    warnings.warn(f"{message}; going on from step {good.step} with half the rate", stacklevel=3)
+    return replace(good, rate_scale=exploded.rate_scale / 2, retreats=retreats, seconds=exploded.seconds)
+
+
+class _Samples(eqx.Module):
+    """The samples on the device. The positions of a grid are made from its indices and never stored."""
+
+    values: Array  # (samples, out_size), in the type they were given in
+    positions: Array | None
+    grid: tuple[tuple[int, ...], tuple[Extent, ...], Align] | None = eqx.field(static=True)
+
+    def at(self, indices: Array, dtype: jnp.dtype) -> tuple[Array, Array]:
+        if self.positions is None:
+            assert self.grid is not None
+            positions = grid_positions(indices, *self.grid, dtype=dtype)
+        else:
+            positions = self.positions[indices]
+        return positions, self.values[indices].astype(dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """All of a fit that does not change while it runs."""
+
+    samples: _Samples
+    units: Units
+    scale: float  # the variance of the signal over all samples and channels
+    recipe: Recipe
+    key: PRNGKeyArray
+    identity: dict[str, Any]  # what must agree for a checkpoint to belong to this fit
+
+    @staticmethod
+    def of(network: CoordinateMLP, field: Field, moments: Moments, recipe: Recipe, seed: int) -> "_Task":
+        dtype = network.layers[0].weight.dtype
+        values = field.flat_values()
+        values = jnp.asarray(values.astype(dtype, copy=False) if values.dtype.kind == "f" else values)
+        if isinstance(field, Grid):
+            samples = _Samples(values, None, (field.shape, field.extents, field.align))
+        else:
+            samples = _Samples(values, jnp.asarray(field.positions, dtype), None)
+        scale = float(np.trace(moments.regularized_covariance)) / moments.out_size + float(np.var(moments.mean))
+        keys = ("mean", "covariance", "structure_tensor")
+        identity = {
+            "recipe": asdict(recipe),
+            "seed": seed,
+            "layers": [[*layer.weight.shape, layer.activation, layer.omega] for layer in network.layers],
+            "samples": field.samples,
+            "moments": {key: getattr(moments, key).tolist() for key in keys},
+        }
+        return _Task(samples, signal_units(network, field, moments), scale, recipe, jax.random.key(seed), identity)
+
+    def start(self, network: CoordinateMLP) -> _State:
+        optimizer = _optimizer(network, self.recipe.optimizer, self.units)
+        losses = np.full(self.recipe.steps, np.nan, np.float32)
+        return _State(network, optimizer.init(eqx.filter(network, eqx.is_array)), losses)
+
+    def advance(self, state: _State, share_of_time: float) -> _State:
+        """A call of the compiled loop; the rate falls with the share of steps or of time, whichever is larger."""
+        recipe = self.recipe
+        count = min(_CALL, recipe.steps - state.step)
+        rates = np.empty(_CALL, np.float32)
+        for i in range(_CALL):
+            share = max(share_of_time, (state.step + i) / recipe.steps)
+            fall = (1 + math.cos(math.pi * min(1.0, share))) / 2
+            rates[i] = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
+        network, optimizer, losses = _steps(
+            state.network,
+            state.optimizer,
+            self.samples,
+            self.units,
+            jnp.asarray(self.scale, jnp.float32),
+            jnp.asarray(state.rate_scale * rates, jnp.float32),
+            self.key,
+            jnp.int32(state.step),
+            jnp.int32(count),
+            recipe.optimizer,
+            recipe.batch,
+        )
+        record = state.losses.copy()
+        record[state.step : state.step + count] = losses[:count]
+        latest = float(record[state.step : state.step + count].mean())
+        return replace(
+            state, network=network, optimizer=optimizer, losses=record, step=state.step + count, latest=latest
+        )
+
+    def progress(self, state: _State, field: Field, seconds: float | None) -> Progress:
+        mse = self.scale * state.latest
+        low, high = field.value_range
+        speed = state.step / state.seconds
+        left = (self.recipe.steps - state.step) / speed
+        left = left if seconds is None else min(left, max(0.0, seconds - state.seconds))
+        decibels = -10 * math.log10(state.latest)
+        peak = 10 * math.log10((high - low) ** 2 / mse) if high > low else math.inf
+        return Progress(state.step, self.recipe.steps, mse, decibels, peak, speed, left)
+
+    def save(self, path: str | os.PathLike[str], state: _State) -> None:
+        numbers = {key: getattr(state, key) for key in ("step", "seconds", "rate_scale", "best", "latest", "retreats")}
+        arrays = (eqx.filter(state.network, eqx.is_array), state.optimizer, state.losses)
+        save_state(path, arrays, {"identity": self.identity, "numbers": numbers})
+
+    def restore(self, path: str | os.PathLike[str], like: _State) -> _State:
+        arrays, static = eqx.partition(like.network, eqx.is_array)
+        (network, optimizer, losses), header = load_state(path, (arrays, like.optimizer, like.losses))
+        if header["identity"] != self.identity:
+            raise ValueError(f"{path}: a checkpoint of another fit; remove it, or repeat the settings it was made with")
+        return _State(eqx.combine(network, static), optimizer, np.asarray(losses), **header["numbers"])
+
+
+def _optimizer(network: CoordinateMLP, name: Optimizer, units: Units) -> optax.GradientTransformation:
+    return muon_in_units(network, units) if name == "muon" else optax.scale_by_adam()
+
+
+@eqx.filter_jit
+def _steps(
+    network: CoordinateMLP,
+    state: optax.OptState,
+    samples: _Samples,
+    units: Units,
+    scale: Array,
+    rates: Float[Array, " steps"],
+    key: PRNGKeyArray,
+    first: Array,
+    count: Array,
+    name: Optimizer,
+    batch: int,
+) -> tuple[CoordinateMLP, optax.OptState, Float[Array, " steps"]]:
+    """`count` steps, the first of which has the number `first`."""
+    optimizer = _optimizer(network, name, units)
+    arrays, static = eqx.partition(network, eqx.is_array)
+
+    def step(i, carry):
+        arrays, state, losses = carry
+        indices, weights = _batch(jax.random.fold_in(key, first + i), len(samples.values), batch)
+        loss, gradients = _loss_and_gradients(eqx.combine(arrays, static), samples, indices, weights, scale)
+        updates, state = optimizer.update(gradients, state, arrays)
+        arrays = jax.tree.map(lambda a, u: a - rates[i].astype(a.dtype) * u, arrays, updates)
+        return arrays, state, losses.at[i].set(loss.astype(losses.dtype))
+
+    arrays, state, losses = jax.lax.fori_loop(0, count, step, (arrays, state, jnp.zeros_like(rates)))
+    return eqx.combine(arrays, static), state, losses
+
+
+def _batch(key: PRNGKeyArray, samples: int, batch: int) -> tuple[Array, Array]:
+    """Indices and weights of a step, in blocks. A partial batch takes one sample at random from each of equal runs."""
+    if batch < samples:
+        run = samples // batch
+        within, shift = jax.random.split(key)
+        indices = jnp.arange(batch, dtype=jnp.int32) * run + jax.random.randint(within, (batch,), 0, run)
+        left = samples - jax.random.randint(shift, (), 0, samples)  # before the shift wraps around; stays within int32
+        indices = jnp.where(indices < left, indices + (samples - left), indices - left)
+    else:
+        batch, indices = samples, jnp.arange(samples, dtype=jnp.int32)
+    block = min(_BLOCK, batch)
+    padding = -batch % block
+    indices = jnp.pad(indices, (0, padding)).reshape(-1, block)
+    weights = jnp.pad(jnp.full(batch, 1 / batch), (0, padding)).reshape(-1, block)
+    return indices, weights
+
+
+def _loss_and_gradients(
+    network: CoordinateMLP, samples: _Samples, indices: Array, weights: Array, scale: Array
+) -> tuple[Array, Any]:
+    """The mean squared error in units of `scale`, and its gradients, a block at a time."""
+    dtype = network.layers[0].weight.dtype
+
+    @jax.value_and_grad
+    def block_loss(network, positions, values, weights):
+        squares = jnp.square(jax.vmap(network)(positions) - values)
+        return jnp.sum(squares.mean(axis=1) * weights) / scale.astype(dtype)
+
+    def add_block(total, block):
+        indices, weights = block
+        return jax.tree.map(
+            jnp.add, total, block_loss(network, *samples.at(indices, dtype), weights.astype(dtype))
+        ), None
+
+    zero = jnp.zeros((), dtype), jax.tree.map(jnp.zeros_like, network)
+    return jax.lax.scan(add_block, zero, (indices, weights))[0]
