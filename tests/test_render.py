@@ -92,9 +92,8 @@ def test_chunks_cannot_be_seen(derivative, monkeypatch):
     for samples in (1, 10, 125, 126):
         monkeypatch.setattr(module, "_chunk_size", lambda *_, size=samples: size)
         parts = render(net, (9, 14), derivative=derivative)
-        np.testing.assert_allclose(
-            parts, whole, rtol=0, atol=1e-5 * np.abs(whole).max()
-        )  # other batches round elsewhere
+        # other batches are rounded elsewhere
+        np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-5 * np.abs(whole).max())
 
 
 def test_one_compilation_serves_all_chunks_and_regions(monkeypatch):

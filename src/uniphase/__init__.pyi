@@ -1,4 +1,5 @@
 from .blueprints import Blueprint as Blueprint, LayerPlan as LayerPlan
+from .checkpoints import Saved as Saved, load_network as load_network, save_network as save_network
 from .datasets import NAMES as NAMES, load as load
 from .diagnostics import (
     activations as activations,
@@ -9,9 +10,11 @@ from .diagnostics import (
 )
 from .fields import Field as Field, Grid as Grid, Points as Points
 from .files import array as array, audio as audio, image as image, volume as volume
+from .metrics import Metrics as Metrics, evaluate as evaluate
 from .moments import Moments as Moments, estimate_moments as estimate_moments, prescribe_moments as prescribe_moments
 from .networks import CoordinateMLP as CoordinateMLP
 from .optimizers import default_rate as default_rate, unit_muon as unit_muon
+from .render import grid_positions as grid_positions, render as render
 from .schemes import (
     SCHEMES as SCHEMES,
     cvp26_0 as cvp26_0,

@@ -24,12 +24,12 @@ from safetensors.numpy import load_file, save
 
 from .blueprints import Blueprint
 from .fields import Align, Extent, Field, Grid, Medium
-from .files import Name, atomic_path, reading
+from .files import FilePath, atomic_path, reading
 from .metrics import Metrics
 from .moments import Moments
 from .networks import CoordinateMLP
 
-# Raised when a file of an older version could no longer be read as it was meant.
+# Goes up when an older version would misread the file.
 FORMAT = 1
 
 # The metadata's key, and what is said of a file that is not one: what it should be, and the fix.
@@ -118,7 +118,7 @@ class Saved:
 _HEADER_KEYS = [field.name for field in dataclasses.fields(Saved) if field.name != "network"]
 
 
-def save_network(path: Name, saved: Saved) -> None:
+def save_network(path: FilePath, saved: Saved) -> None:
     """Write a network to a `.uniphase` file, whole or not at all.
 
     !!! example
@@ -142,7 +142,7 @@ def save_network(path: Name, saved: Saved) -> None:
     _write(path, tensors, _NETWORK_KEY, header)
 
 
-def load_network(path: Name) -> Saved:
+def load_network(path: FilePath) -> Saved:
     """Read a network from a `.uniphase` file.
 
     !!! example
@@ -166,7 +166,7 @@ def load_network(path: Name) -> Saved:
         return Saved(_network(entries["blueprint"], load_file(path)), **entries)
 
 
-def read_header(path: Name) -> dict[str, Any]:
+def read_header(path: FilePath) -> dict[str, Any]:
     """The header of a `.uniphase` file, without its tensors.
 
     !!! example
@@ -188,7 +188,7 @@ def read_header(path: Name) -> dict[str, Any]:
     return header
 
 
-def save_state(path: Name, tree: PyTree, header: Mapping[str, Any]) -> None:
+def save_state(path: FilePath, tree: PyTree, header: Mapping[str, Any]) -> None:
     """Write a training state, whole or not at all: every bit of it comes back from `load_state`.
 
     **Arguments:**
@@ -207,7 +207,7 @@ def save_state(path: Name, tree: PyTree, header: Mapping[str, Any]) -> None:
     _write(path, tensors, _STATE_KEY, {"leaves": leaves, "header": header})
 
 
-def load_state(path: Name, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
+def load_state(path: FilePath, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     """Read a training state that `save_state` wrote.
 
     **Arguments:**
@@ -236,7 +236,7 @@ def load_state(path: Name, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     return jax.tree.unflatten(jax.tree.structure(like), leaves), header
 
 
-def _write(path: Name, tensors: dict[str, np.ndarray], key: str, header: dict[str, Any]) -> None:
+def _write(path: FilePath, tensors: dict[str, np.ndarray], key: str, header: dict[str, Any]) -> None:
     try:
         text = json.dumps(header, allow_nan=False, default=lambda value: value.tolist())  # NumPy's numbers and arrays
     except (AttributeError, TypeError, ValueError) as error:
@@ -247,7 +247,7 @@ def _write(path: Name, tensors: dict[str, np.ndarray], key: str, header: dict[st
         temporary.write_bytes(save(tensors, {key: text}))
 
 
-def _metadata(path: Name, key: str) -> dict[str, Any]:
+def _metadata(path: FilePath, key: str) -> dict[str, Any]:
     with safe_open(path, "numpy") as file:
         metadata = file.metadata() or {}
     if key not in metadata:

@@ -1,23 +1,261 @@
 """The command line: parsing and printing only. Everything else is imported when a command needs it."""
 
+import contextlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 from cyclopts import App, Parameter
+
+if TYPE_CHECKING:
+    from .metrics import Metrics
+    from .training import Progress
 
 app = App(
     name="uniphase",
     help=(
         "Neural fields without tuning: sine networks whose initialization follows from the signal.\n\n"
-        "Examples: uniphase moments camera --size 128  |  uniphase schemes uniform-phase"
+        "Examples: uniphase fit photo.jpg  |  uniphase render photo.uniphase --scale 4"
     ),
     version=lambda: version("uniphase"),
 )
 
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object.")]
+Force = Annotated[bool, Parameter(negative="", help="Replace files that exist.")]
+Output = Annotated[str | None, Parameter(alias="-o")]
+
+# Between two lines of progress, where there is no terminal to refresh.
+_LINE_SECONDS = 5.0
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Choices:
+    """What one may choose for a fit. The fields are those of `workflows.Options`."""
+
+    recipe: Literal["default", "paper"] = "default"
+    """Rule for all that is not given. "paper": 256 × 11 (sound: 256 × 5), full batches, Adam at 1e-4 for 3,000 steps
+    (sound: 5e-5 for 5,000), samples at the corners."""
+    width: int | None = None
+    """Neurons of a layer. Default: 256, and less for signals of few values."""
+    depth: int | None = None
+    """Number of hidden layers. Default: 3."""
+    steps: int | None = None
+    """Number of steps. Default: 1,000."""
+    optimizer: Literal["muon", "adam"] | None = None
+    """Default: Muon, in the units of the signal."""
+    lr: float | None = None
+    """Learning rate at the start. Default: 0.2 / (depth + 1) for Muon, 1e-3 for Adam."""
+    batch: int | None = None
+    """Samples of a step. Default: 8,192, or all if there are fewer."""
+    size: int | None = None
+    """Resize the signal first, so that its longest axis has this many samples."""
+    eval_size: int | None = None
+    """Test on the signal at this size. Default: as stored, if --size is less."""
+    space: Literal["gray", "rgb", "lab"] | None = None
+    """Colour space of an image. Default: gray or rgb, as stored."""
+    align: Literal["centers", "corners"] | None = None
+    """Whether samples lie at the centers of their cells or include the corners of the domain. Default: centers."""
+    axes: int | None = None
+    """Number of coordinate axes of an array. Default: all, but for a last one of at most 4 entries (the channels)."""
+
+
+@app.command
+def fit(
+    signal: str,
+    /,
+    *,
+    scheme: str = "uniform-phase",
+    choices: Choices | None = None,
+    seconds: float | None = None,
+    target_db: float | None = None,
+    seed: int = 0,
+    output: Output = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    force: Force = False,
+    json: Json = False,
+):
+    """Fit a network to a signal and write it to a small file, with a picture of the fit.
+
+    Examples: uniphase fit photo.jpg  |  uniphase fit song.wav --seconds 60 -o song.uniphase
+
+    Parameters
+    ----------
+    signal
+        A file (image, sound or NPY array), or a name: camera, brick, gravel, clock, hubble, skin, astronaut, coffee,
+        bach.
+    scheme
+        Initialization; `uniphase schemes` lists them.
+    seconds
+        End after this time.
+    target_db
+        End when the signal-to-noise ratio of the latest steps reaches this.
+    seed
+        Of the network and the batches.
+    output
+        File of the network. Default: the name of the signal with .uniphase, in the current directory. The picture goes
+        beside it with .fit.png, and a sound with .fit.wav.
+    resume
+        Go on with a fit that was interrupted, to the same result.
+    """
+    if json:
+        warnings.simplefilter("ignore", UserWarning)
+    from .workflows import Options, prepare, run
+
+    options = Options(**asdict(choices or Choices()))
+    job = prepare(signal, options, scheme=scheme, seed=seed, output=output, resume=resume, force=force)
+    if not json:
+        print(f"{job.blueprint}\n", flush=True)
+    try:
+        with _progress(quiet=json) as tell:
+            result = run(job, seconds=seconds, target_db=target_db, resume=resume, callback=tell)
+    except KeyboardInterrupt:
+        if job.outputs.state.exists():
+            print("uniphase: interrupted, but nothing is lost: the same command with --resume goes on", file=sys.stderr)
+        sys.exit(130)
+    metrics = {"train": result.metrics.to_dict()}
+    if result.test_metrics is not None:
+        metrics["test"] = result.test_metrics.to_dict()
+    if json:
+        metrics = {name: {key: numbers[key] for key in _METRICS} for name, numbers in metrics.items()}
+        totals = {"steps": result.steps, "seconds": result.seconds, "parameters": job.blueprint.parameters}
+        _print_json(metrics | totals | {"stop": result.stop, "output": str(job.outputs.network)})
+        return
+    _print_metrics(metrics)
+    done = f"{result.steps:,} steps in {result.seconds:.1f} s ({_STOPS[result.stop]})"
+    network, *others = job.outputs.results
+    print(f"\n{job.blueprint.parameters:,} parameters, {done}")
+    print(f"wrote {network} ({network.stat().st_size:,} bytes), {', '.join(map(str, others))}")
+
+
+@app.command
+def render(
+    file: str,
+    /,
+    *,
+    size: int | None = None,
+    scale: float | None = None,
+    region: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    derivative: Literal["gradient", "laplacian"] | None = None,
+    output: Output = None,
+    force: Force = False,
+):
+    """Write the picture, sound or array that a network stands for, at any resolution.
+
+    Examples: uniphase render photo.uniphase --size 4096  |  uniphase render photo.uniphase --region -1:0,0:1 --scale 8
+
+    Parameters
+    ----------
+    file
+        A network that `uniphase fit` wrote.
+    size
+        Samples along the longest axis. Default: as many as the signal had.
+    scale
+        Samples in proportion to those the signal had, e.g. 4.
+    region
+        What to show, as low:high for each axis: -1:0,0:1 is the upper right quarter of an image, whose axes run from -1
+        to 1, down and to the right. Time in a sound runs from -100 to 100. Beyond these, the network goes on.
+    derivative
+        Of the values by the coordinates. A picture shows the size of the gradient from black to white, and the
+        Laplacian around gray; NPY has the numbers.
+    output
+        Where to: .png, .wav or .npy. Default: the name of the file with the size added, in the current directory.
+    """
+    from .workflows import render_file
+
+    written = render_file(
+        file, size=size, scale=scale, region=region, derivative=derivative, output=output, force=force
+    )
+    print(f"wrote {written.path}, {_times(written.shape)} samples")
+
+
+@app.command
+def info(file: str, /, *, json: Json = False):
+    """Show what a network is and how it was made.
+
+    Examples: uniphase info photo.uniphase  |  uniphase info photo.uniphase --json
+
+    Parameters
+    ----------
+    file
+        A network that `uniphase fit` wrote.
+    """
+    import os
+
+    from .checkpoints import load_network, read_header
+
+    saved = load_network(file)
+    size = os.path.getsize(file)
+    if json:
+        _print_json({"bytes": size, "parameters": saved.blueprint.parameters, **read_header(file)})
+        return
+    domain, training = saved.domain, dict(saved.training)
+    metrics = {"train": saved.metrics, "test": training.pop("test", None)}
+    shape = "scattered points" if domain.shape is None else f"{_times(domain.shape)} samples"
+    medium = "" if saved.medium is None else f", {saved.medium}"
+    rate = "" if saved.rate is None else f" at {saved.rate:g} Hz"
+    print(f"{file}: {size:,} bytes\n\n{saved.blueprint}\n")
+    print(f"domain: {shape} on {_domain(domain.extents)}, {domain.align}{medium}{rate}")
+    if saved.moments is not None:
+        print(saved.moments)
+    print()
+    _print_metrics({name: numbers for name, numbers in metrics.items() if numbers is not None})
+    print()
+    for name, value in {**training, "versions": saved.versions}.items():
+        print(f"{name}: {_words(value)}")
+
+
+@app.command
+def compare(
+    signal: str,
+    /,
+    *,
+    schemes: str,
+    seeds: int = 1,
+    choices: Choices | None = None,
+    output: Output = None,
+    force: Force = False,
+    json: Json = False,
+):
+    """Train several initializations on a signal, all with the same recipe, and show them side by side.
+
+    Examples: uniphase compare camera --size 128 --schemes uniform-phase,sm20,relu --seeds 3
+
+    Parameters
+    ----------
+    signal
+        A file (image, sound or NPY array), or a name, as for `uniphase fit`.
+    schemes
+        Initializations, separated by commas; `uniphase schemes` lists them.
+    seeds
+        Number of runs of each.
+    output
+        Picture (.png), or a directory for it. Default: the name of the signal with .compare.png, in the current
+        directory. The learning curves go beside it.
+    """
+    if json:
+        warnings.simplefilter("ignore", UserWarning)
+    from .workflows import Options, compare as compare_schemes
+
+    options = Options(**asdict(choices or Choices()))
+    with _progress(quiet=json) as tell:
+        callback = None if tell is None else lambda name, progress: tell(progress, name)
+        result = compare_schemes(
+            signal, schemes.split(","), options, seeds=seeds, output=output, force=force, callback=callback
+        )
+    if json:
+        rows = [
+            {"scheme": row.scheme} | {part: _per_run(getattr(row, part)) for part in ("train", "test")}
+            for row in result.rows
+        ]
+        _print_json({"rows": rows, "recipe": asdict(result.recipe), "output": list(map(str, result.outputs))})
+        return
+    header = ("scheme", "train MSE", "train SNR dB", "test MSE", "test SNR dB")
+    _print_table(header, [(row.scheme, *_spread(row.train), *_spread(row.test)) for row in result.rows])
+    print(f"\nrecipe: {_words(asdict(result.recipe))}\nwrote {', '.join(map(str, result.outputs))}")
 
 
 @app.command
@@ -57,9 +295,8 @@ def moments(
     if json:
         _print_json({key: getattr(estimate, key).tolist() for key in ("mean", "covariance", "structure_tensor")})
         return
-    shape = " × ".join(map(str, field.shape))
-    domain = " × ".join(f"[{low:g}, {high:g}]" for low, high in field.extents)
-    print(f"{signal}: {shape} samples of {field.out_size} channel(s) on {domain}, {field.align}\n{estimate}")
+    domain = f"{_times(field.shape)} samples of {field.out_size} channel(s) on {_domain(field.extents)}"
+    print(f"{signal}: {domain}, {field.align}\n{estimate}")
 
 
 @app.command
@@ -83,6 +320,97 @@ def schemes(name: str | None = None, /):
     print(f"{scheme.summary}\n\nReference: {scheme.reference}\n\nFor a gray image:\n\n{scheme.example}")
 
 
+_METRICS = {"mse": "MSE", "snr_db": "SNR dB", "psnr_db": "PSNR dB", "ssim": "SSIM"}
+_STOPS = {"steps": "all of them", "seconds": "the time was over", "target": "the target was reached"}
+
+
+@contextlib.contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
+    """A function that shows the progress of a run: in a table on a terminal, otherwise in a line now and then."""
+    if quiet:
+        yield None
+        return
+    import time
+
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda progress, name="": live.update(_progress_table(progress, name), refresh=True)
+        return
+    latest = -_LINE_SECONDS
+
+    def tell(progress: "Progress", name: str = "") -> None:
+        nonlocal latest
+        now = time.monotonic()
+        if now - latest >= _LINE_SECONDS or progress.step == progress.steps:
+            latest = now
+            cells = [f"{key} {value}" for key, value in _progress_cells(progress).items()]
+            print("  ".join([*([name] if name else []), *cells]), file=sys.stderr, flush=True)
+
+    yield tell
+
+
+def _progress_cells(progress: "Progress") -> dict[str, str]:
+    from datetime import timedelta
+
+    return {
+        "step": f"{progress.step}/{progress.steps}",
+        "loss": f"{progress.mse:.3e}",
+        "SNR": f"{progress.snr_db:.2f} dB",
+        "PSNR": f"{progress.psnr_db:.2f} dB",
+        "steps/s": f"{progress.steps_per_second:.1f}",
+        "left": str(timedelta(seconds=round(progress.seconds_left))),
+    }
+
+
+def _progress_table(progress: "Progress", name: str):
+    cells = ({"run": name} if name else {}) | _progress_cells(progress)
+    return _table(tuple(cells), [tuple(cells.values())])
+
+
+def _print_metrics(metrics: Mapping[str, Mapping[str, Any]]) -> None:
+    rows = [(name, *(_number(numbers[key]) for key in _METRICS)) for name, numbers in metrics.items()]
+    _print_table(("", *_METRICS.values()), rows)
+
+
+def _spread(runs: "Sequence[Metrics]") -> tuple[str, str]:
+    """The mean of the error and of the signal-to-noise ratio, with the standard deviation if there are several runs."""
+    import statistics
+
+    if not runs:
+        return "—", "—"
+    cells = []
+    for values, digits in (([run.mse for run in runs], ".3e"), ([run.snr_db for run in runs], ".2f")):
+        deviation = f" ± {statistics.stdev(values):{digits}}" if len(runs) > 1 else ""
+        cells.append(f"{statistics.fmean(values):{digits}}{deviation}")
+    return cells[0], cells[1]
+
+
+def _per_run(runs: "Sequence[Metrics]") -> dict[str, list] | None:
+    return {key: [run.to_dict()[key] for run in runs] for key in _METRICS} if runs else None
+
+
+def _number(value: float | None) -> str:
+    return "—" if value is None else f"{value:.4g}"
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_words(entry)}" for key, entry in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _times(shape: Sequence[int]) -> str:
+    return " × ".join(map(str, shape))
+
+
+def _domain(extents: Sequence[tuple[float, float]]) -> str:
+    return " × ".join(f"[{low:g}, {high:g}]" for low, high in extents)
+
+
 def _print_json(content: dict) -> None:
     import json
 
@@ -91,12 +419,17 @@ def _print_json(content: dict) -> None:
 
 def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     from rich.console import Console
+
+    Console().print(_table(header, rows))
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]):
     from rich.table import Table
 
     table = Table(*header, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    return table
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -106,9 +439,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         warnings.showwarning = lambda message, *_: print(f"uniphase: note: {message}", file=sys.stderr)
         try:
             app(sys.argv[1:] if arguments is None else arguments)
-        except (ValueError, OSError) as error:
-            print(f"uniphase: {error}", file=sys.stderr)
-            sys.exit(1)
+        except (ValueError, OSError, MemoryError) as error:
+            _fail(str(error))
+        except RuntimeError as error:
+            if "Out of memory" not in str(error):  # JAX has no type of its own for this
+                raise
+            _fail("out of memory; pass a smaller --width, --batch or --size")
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"uniphase: {message}", file=sys.stderr)
+    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from skimage import color, transform, util
 from .fields import Align, Grid, Medium
 
 Space = Literal["gray", "rgb", "lab"]
-Name = str | os.PathLike[str]
-Source = Name | ArrayLike
+FilePath = str | os.PathLike[str]
+Source = FilePath | ArrayLike
 
 _IMAGES = (".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".tga", ".tif", ".tiff", ".webp")
 _SOUNDS = (".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".ogg", ".opus", ".w64", ".wav")
@@ -38,7 +38,7 @@ _WRITTEN_SOUNDS = (".flac", ".wav")
 
 
 def read(
-    path: Name,
+    path: FilePath,
     *,
     size: int | None = None,
     space: Space | None = None,
@@ -177,7 +177,7 @@ def volume(source: Source, *, size: int | None = None, align: Align = "centers")
 
 
 def write(
-    path: Name,
+    path: FilePath,
     values: Shaped[np.ndarray, "*shape channels"],
     *,
     medium: Medium | None = None,
@@ -202,7 +202,7 @@ def write(
         write_array(path, values)
 
 
-def write_image(path: Name, values: Shaped[np.ndarray, "*shape channels"], medium: Medium | None = None) -> None:
+def write_image(path: FilePath, values: Shaped[np.ndarray, "*shape channels"], medium: Medium | None = None) -> None:
     """Write an image with 8 bits per channel, as PNG, JPEG, WebP or TIFF by the suffix of the path.
 
     **Arguments:**
@@ -232,7 +232,7 @@ def write_image(path: Name, values: Shaped[np.ndarray, "*shape channels"], mediu
         Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(temporary, quality=95)
 
 
-def write_audio(path: Name, values: Shaped[np.ndarray, "*shape channels"], rate: float | None) -> None:
+def write_audio(path: FilePath, values: Shaped[np.ndarray, "*shape channels"], rate: float | None) -> None:
     """Write a sound with 16 bits per sample, as WAV or FLAC by the suffix of the path.
 
     **Arguments:**
@@ -259,7 +259,7 @@ def write_audio(path: Name, values: Shaped[np.ndarray, "*shape channels"], rate:
         soundfile.write(temporary, np.clip(values, -1, 1), round(rate), subtype="PCM_16")
 
 
-def write_array(path: Name, values: Shaped[np.ndarray, "..."]) -> None:
+def write_array(path: FilePath, values: Shaped[np.ndarray, "..."]) -> None:
     """Write an array as NPY, in its own type.
 
     !!! example
@@ -272,7 +272,7 @@ def write_array(path: Name, values: Shaped[np.ndarray, "..."]) -> None:
 
 
 @contextlib.contextmanager
-def atomic_path(path: Name) -> Iterator[Path]:
+def atomic_path(path: FilePath) -> Iterator[Path]:
     """A temporary path to write to, which takes the name `path` at the end of the block.
 
     It lies in the same directory and has the same suffix. If the block fails, or the disk is full, the temporary file
@@ -300,13 +300,13 @@ def atomic_path(path: Name) -> Iterator[Path]:
         raise
 
 
-def _require_suffix(path: Name, known: tuple[str, ...]) -> None:
+def _require_suffix(path: FilePath, known: tuple[str, ...]) -> None:
     suffix = Path(path).suffix
     if suffix.lower() not in known:
         raise ValueError(f"{path}: the suffix is {suffix!r}; use one of {' '.join(known)}")
 
 
-def _require_finite_floats(path: Name, values: np.ndarray, wanted: str) -> None:
+def _require_finite_floats(path: FilePath, values: np.ndarray, wanted: str) -> None:
     if values.dtype.kind != "f":
         raise ValueError(f"{path}: values has dtype {values.dtype}; pass {wanted}, or write the values as NPY")
     bad = values.size - np.count_nonzero(np.isfinite(values))
@@ -326,7 +326,7 @@ def _values(source: Source, read_file: Callable[[str], np.ndarray]) -> tuple[str
 
 
 @contextlib.contextmanager
-def reading(path: Name, kind: str, fix: str) -> Iterator[None]:
+def reading(path: FilePath, kind: str, fix: str) -> Iterator[None]:
     """Whatever goes wrong within is raised as one line: the path, what the file is not, why, and the fix."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path}: no such file")

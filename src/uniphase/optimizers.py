@@ -45,8 +45,8 @@ def unit_muon(network: CoordinateMLP, field: Field, moments: Moments) -> optax.G
     r"""Muon for the weights and Adam for the biases, each in the units of the signal; the step still has to be scaled.
 
     Let $x$ have the mean $\bar x$ and the covariance $C$ over the samples, $B B^\top = C^{-1}$ and $F F^\top = 2Σ_ε/N$.
-    The input layer is moved as $z = G B^\top (x - \bar x) + b$ and the output weights as $W = F Z$. So shifting, scaling
-    or rotating the domain, or mapping the outputs, changes nothing in any step of a fit.
+    The input layer moves as $z = G B^\top (x - \bar x) + b$ and the output weights as $W = F Z$. So shifting, scaling
+    or rotating the domain, or shifting and scaling the outputs, changes nothing in any step of a fit.
 
     **Arguments:**
 

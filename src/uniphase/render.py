@@ -76,7 +76,7 @@ def render(
     size = _chunk_size(network, samples, derivative)
     for start in range(0, samples, size):
         chunk = _render_chunk(network, jnp.int32(start), size, shape, middle, half_step, derivative)
-        values[start : start + size] = chunk[: samples - start]
+        values[start : start + size] = np.asarray(chunk)[: samples - start]
     return values.reshape(*shape, *out.shape)
 
 
@@ -90,8 +90,8 @@ def grid_positions(
 ) -> Float[Array, "n in_size"]:
     """The positions of some samples of a grid, by their flat indices: rows of `Grid.coordinates()`, never stored.
 
-    Each axis is counted from its middle in whole numbers, so that the samples of an hour of sound are still apart near
-    the middle, where float32 can tell them apart.
+    Each axis is counted from its middle in whole numbers, so that positions there are as fine as the type allows: in
+    float32 no two of 2²⁴ samples on (-1, 1) fall together.
 
     **Arguments:**
 

@@ -1,9 +1,8 @@
 """Training: one loop that fits a network to a field, with nothing to choose.
 
-The rule, `default_recipe`: Muon in the units of the signal, a rate that depends on the depth alone and falls along a
-cosine, 8,192 samples a step, 1,000 steps. The steps run in a compiled loop; between its calls come progress, stopping,
-checkpoints and the guard against divergence. A step depends on its number and the seed only, so that a fit that was
-interrupted goes on to the same bits.
+The rule is `default_recipe`: Muon in the units of the signal, at a rate that depends on the depth alone. The steps run
+in a compiled loop; between its calls come progress, stopping, checkpoints and the guard against divergence. A step
+depends on its number and the seed only, so that a fit that was interrupted goes on to the same bits.
 """
 
 import math
@@ -19,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from .checkpoints import load_state, save_state
 from .fields import Align, Extent, Field, Grid
@@ -35,6 +34,7 @@ _BLOCK = 2048
 _CALL = 10
 # A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
 _EXPLOSION, _RETRIES = 10.0, 5
+_TELL_SECONDS = 0.5
 
 Optimizer = Literal["muon", "adam"]
 
@@ -81,12 +81,17 @@ def default_size(field: Field) -> tuple[int, int]:
 def default_recipe(field: Field, network: CoordinateMLP) -> Recipe:
     """The recipe that needs no choice.
 
+    Muon in the units of the signal at `default_rate`, falling to a hundredth along a cosine, with 8,192 samples a step.
+    Steps grow with the square root of the number of values, from 300 to 1,000: what a small signal gains by more of
+    them on its samples, it loses between them.
+
     !!! example
         ```python
         recipe = default_recipe(field, network)
         ```
     """
-    return Recipe("muon", default_rate(network), 0.01, 1000, min(8192, field.samples))
+    steps = 10 * round(float(np.clip(3.2 * math.sqrt(field.samples * field.out_size), 300, 1000)) / 10)
+    return Recipe("muon", default_rate(network), 0.01, steps, min(8192, field.samples))
 
 
 def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:
@@ -183,6 +188,8 @@ def fit(
     """
     recipe = default_recipe(field, network) if recipe is None else recipe
     recipe = recipe if steps is None else replace(recipe, steps=steps)
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds is {seconds}; it must be positive")
     moments = estimate_moments(field) if moments is None else moments
     task = _Task.of(network, field, moments, recipe, seed)
     state = task.start(network)
@@ -195,12 +202,12 @@ def fit(
             share = 0.0 if seconds is None else min(1.0, state.seconds / seconds)
             state = task.advance(state, share)
             state = replace(state, seconds=time.perf_counter() - begun)
-            if not state.latest < _EXPLOSION * state.best:  # nan is not less either
+            if not state.latest < _EXPLOSION * min(state.best, state.losses[0]):  # nan is not less either
                 state = _retreat(good, state)
                 continue
             good = state = replace(state, best=min(state.best, state.latest))
             now = time.perf_counter()
-            if callback is not None and (now - told > 0.5 or state.step == recipe.steps):
+            if callback is not None and (now - told > _TELL_SECONDS or state.step == recipe.steps):
                 callback(task.progress(state, field, seconds))
                 told = now
             if checkpoint is not None and now - saved > checkpoint_seconds:
@@ -213,14 +220,16 @@ def fit(
                 stop = "seconds"
                 break
     except KeyboardInterrupt:
-        if checkpoint is not None:
+        if checkpoint is not None and good.step > 0:
             task.save(checkpoint, good)
         raise
+    losses = task.scale * state.losses[: state.step].astype(np.float64)
+    del task  # and with it the samples on the device, before the predictions take as much memory
     return Fit(
         state.network,
         measure(state.network, field),
         None if test is None else measure(state.network, test),
-        task.scale * state.losses[: state.step].astype(np.float64),
+        losses,
         stop,
         state.step,
         state.seconds,
@@ -275,19 +284,68 @@ def _retreat(good: _State, exploded: _State) -> _State:
 
 
 class _Samples(eqx.Module):
-    """The samples on the device. The positions of a grid are made from its indices and never stored."""
+    """The samples, one shard to a device. The positions of a grid are made from its indices and never stored."""
 
-    values: Array  # (samples, out_size), in the type they were given in
-    positions: Array | None
+    values: Array  # (shards, samples of a shard, out_size), in the type they were given in
+    positions: Array | None  # (shards, samples of a shard, in_size)
     grid: tuple[tuple[int, ...], tuple[Extent, ...], Align] | None = eqx.field(static=True)
+    count: int = eqx.field(static=True)  # of all samples; the last shard may hold a few that are none
+
+    @staticmethod
+    def of(field: Field, dtype: jnp.dtype) -> "_Samples":
+        values = field.flat_values()
+        values = _sharded(values.astype(dtype, copy=False) if values.dtype.kind == "f" else values)
+        if isinstance(field, Grid):
+            return _Samples(values, None, (field.shape, field.extents, field.align), field.samples)
+        return _Samples(values, _sharded(field.positions.astype(dtype)), None, field.samples)
 
     def at(self, indices: Array, dtype: jnp.dtype) -> tuple[Array, Array]:
+        """Positions and values for `(shards, n)` indices, each counted from the start of its shard."""
+        values = jax.vmap(lambda shard, i: shard[i])(self.values, indices).astype(dtype)
         if self.positions is None:
             assert self.grid is not None
-            positions = grid_positions(indices, *self.grid, dtype=dtype)
+            positions = grid_positions(self.global_indices(indices).ravel(), *self.grid, dtype=dtype)
         else:
-            positions = self.positions[indices]
-        return positions, self.values[indices].astype(dtype)
+            positions = jax.vmap(lambda shard, i: shard[i])(self.positions, indices)
+        return positions.reshape(-1, positions.shape[-1]), values.reshape(-1, values.shape[-1])
+
+    def global_indices(self, indices: Array) -> Array:
+        shards, size, _ = self.values.shape
+        starts = size * jnp.arange(shards, dtype=jnp.int32)
+        return indices + starts.reshape(-1, *[1] * (indices.ndim - 1))
+
+
+def _devices() -> jax.sharding.Mesh | None:
+    """All devices of all processes, if there are several."""
+    if jax.device_count() == 1:
+        return None
+    return jax.make_mesh((jax.device_count(),), ("samples",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+def _sharded(rows: np.ndarray) -> Array:
+    """Rows cut into as many equal shards as there are devices; a process reads only the rows of its own devices."""
+    mesh = _devices()
+    if mesh is None:
+        return jax.device_put(rows[None], may_alias=True)  # jnp.asarray would make a second copy on the way
+    size = -(-len(rows) // mesh.size)
+
+    def shard(index: Any) -> np.ndarray:
+        number = index[0].start or 0
+        part = rows[number * size : (number + 1) * size]
+        return np.pad(part, ((0, size - len(part)), (0, 0)))[None]
+
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("samples"))
+    return jax.make_array_from_callback((mesh.size, size, rows.shape[1]), sharding, shard)
+
+
+def _replicated(tree: Any) -> Any:
+    """The same arrays on every device."""
+    mesh = _devices()
+    if mesh is None:
+        return tree
+    arrays, static = eqx.partition(tree, eqx.is_array)
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    return eqx.combine(jax.device_put(jax.tree.map(np.asarray, arrays), sharding), static)
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,18 +356,12 @@ class _Task:
     units: Units
     scale: float  # the variance of the signal over all samples and channels
     recipe: Recipe
-    key: PRNGKeyArray
+    seed: int
     identity: dict[str, Any]  # what must agree for a checkpoint to belong to this fit
 
     @staticmethod
     def of(network: CoordinateMLP, field: Field, moments: Moments, recipe: Recipe, seed: int) -> "_Task":
-        dtype = network.layers[0].weight.dtype
-        values = field.flat_values()
-        values = jnp.asarray(values.astype(dtype, copy=False) if values.dtype.kind == "f" else values)
-        if isinstance(field, Grid):
-            samples = _Samples(values, None, (field.shape, field.extents, field.align))
-        else:
-            samples = _Samples(values, jnp.asarray(field.positions, dtype), None)
+        samples = _Samples.of(field, network.layers[0].weight.dtype)
         scale = float(np.trace(moments.regularized_covariance)) / moments.out_size + float(np.var(moments.mean))
         keys = ("mean", "covariance", "structure_tensor")
         identity = {
@@ -319,12 +371,13 @@ class _Task:
             "samples": field.samples,
             "moments": {key: getattr(moments, key).tolist() for key in keys},
         }
-        return _Task(samples, signal_units(network, field, moments), scale, recipe, jax.random.key(seed), identity)
+        units = _replicated(signal_units(network, field, moments))
+        return _Task(samples, units, scale, recipe, seed, identity)
 
     def start(self, network: CoordinateMLP) -> _State:
-        optimizer = _optimizer(network, self.recipe.optimizer, self.units)
+        optimizer = _optimizer(network, self.recipe.optimizer, self.units).init(eqx.filter(network, eqx.is_array))
         losses = np.full(self.recipe.steps, np.nan, np.float32)
-        return _State(network, optimizer.init(eqx.filter(network, eqx.is_array)), losses)
+        return _State(_replicated(network), _replicated(optimizer), losses)
 
     def advance(self, state: _State, share_of_time: float) -> _State:
         """A call of the compiled loop; the rate falls with the share of steps or of time, whichever is larger."""
@@ -340,11 +393,11 @@ class _Task:
             state.optimizer,
             self.samples,
             self.units,
-            jnp.asarray(self.scale, jnp.float32),
-            jnp.asarray(state.rate_scale * rates, jnp.float32),
-            self.key,
-            jnp.int32(state.step),
-            jnp.int32(count),
+            np.asarray(self.scale, state.network.layers[0].weight.dtype),
+            np.float32(state.rate_scale) * rates,
+            np.uint32(self.seed),
+            np.int32(state.step),
+            np.int32(count),
             recipe.optimizer,
             recipe.batch,
         )
@@ -368,7 +421,8 @@ class _Task:
     def save(self, path: str | os.PathLike[str], state: _State) -> None:
         numbers = {key: getattr(state, key) for key in ("step", "seconds", "rate_scale", "best", "latest", "retreats")}
         arrays = (eqx.filter(state.network, eqx.is_array), state.optimizer, state.losses)
-        save_state(path, arrays, {"identity": self.identity, "numbers": numbers})
+        if jax.process_index() == 0:
+            save_state(path, arrays, {"identity": self.identity, "numbers": numbers})
 
     def restore(self, path: str | os.PathLike[str], like: _State) -> _State:
         arrays, static = eqx.partition(like.network, eqx.is_array)
@@ -388,23 +442,26 @@ def _steps(
     state: optax.OptState,
     samples: _Samples,
     units: Units,
-    scale: Array,
-    rates: Float[Array, " steps"],
-    key: PRNGKeyArray,
-    first: Array,
-    count: Array,
+    scale: ArrayLike,
+    rates: ArrayLike,
+    seed: ArrayLike,
+    first: ArrayLike,
+    count: ArrayLike,
     name: Optimizer,
     batch: int,
 ) -> tuple[CoordinateMLP, optax.OptState, Float[Array, " steps"]]:
-    """`count` steps, the first of which has the number `first`."""
+    """`count` steps at the given rates, the first of which has the number `first`."""
+    rates = jnp.asarray(rates)
     optimizer = _optimizer(network, name, units)
     arrays, static = eqx.partition(network, eqx.is_array)
+    key = jax.random.key(seed)
 
     def step(i, carry):
         arrays, state, losses = carry
-        indices, weights = _batch(jax.random.fold_in(key, first + i), len(samples.values), batch)
+        indices, weights = _batch(jax.random.fold_in(key, first + i), samples, batch)
         loss, gradients = _loss_and_gradients(eqx.combine(arrays, static), samples, indices, weights, scale)
-        updates, state = optimizer.update(gradients, state, arrays)
+        with jax.numpy_dtype_promotion("standard"):  # Optax's bias correction mixes integers and floats
+            updates, state = optimizer.update(gradients, state, arrays)
         arrays = jax.tree.map(lambda a, u: a - rates[i].astype(a.dtype) * u, arrays, updates)
         return arrays, state, losses.at[i].set(loss.astype(losses.dtype))
 
@@ -412,25 +469,33 @@ def _steps(
     return eqx.combine(arrays, static), state, losses
 
 
-def _batch(key: PRNGKeyArray, samples: int, batch: int) -> tuple[Array, Array]:
-    """Indices and weights of a step, in blocks. A partial batch takes one sample at random from each of equal runs."""
-    if batch < samples:
-        run = samples // batch
-        within, shift = jax.random.split(key)
-        indices = jnp.arange(batch, dtype=jnp.int32) * run + jax.random.randint(within, (batch,), 0, run)
-        left = samples - jax.random.randint(shift, (), 0, samples)  # before the shift wraps around; stays within int32
-        indices = jnp.where(indices < left, indices + (samples - left), indices - left)
-    else:
-        batch, indices = samples, jnp.arange(samples, dtype=jnp.int32)
-    block = min(_BLOCK, batch)
-    padding = -batch % block
-    indices = jnp.pad(indices, (0, padding)).reshape(-1, block)
-    weights = jnp.pad(jnp.full(batch, 1 / batch), (0, padding)).reshape(-1, block)
-    return indices, weights
+def _batch(key: PRNGKeyArray, samples: _Samples, batch: int) -> tuple[Array, Array]:
+    """Indices and weights of a step, `(blocks, shards, n)`. Every shard gives its part of the batch."""
+    shards, size, _ = samples.values.shape
+    keys = jax.random.split(key, shards)
+    indices = jax.vmap(lambda key: _choose(key, size, min(size, -(-batch // shards))))(keys)  # (shards, chosen)
+    chosen = indices.shape[1]
+    weights = (samples.global_indices(indices) < samples.count).astype(jnp.float32)
+    block = min(max(1, _BLOCK // shards), chosen)
+    shape = (shards, -(-chosen // block), block)
+    pad = ((0, 0), (0, -chosen % block))
+    indices, weights = (jnp.pad(a, pad).reshape(shape).swapaxes(0, 1) for a in (indices, weights))
+    return indices, weights / weights.sum()
+
+
+def _choose(key: PRNGKeyArray, samples: int, batch: int) -> Array:
+    """Some indices below `samples`: all of them, or one at random from each of as many equal runs."""
+    if batch == samples:
+        return jnp.arange(samples, dtype=jnp.int32)
+    run = samples // batch
+    within, shift = jax.random.split(key)
+    indices = jnp.arange(batch, dtype=jnp.int32) * run + jax.random.randint(within, (batch,), 0, run)
+    left = samples - jax.random.randint(shift, (), 0, samples)  # those from here on wrap around; all stays within int32
+    return jnp.where(indices < left, indices + (samples - left), indices - left)
 
 
 def _loss_and_gradients(
-    network: CoordinateMLP, samples: _Samples, indices: Array, weights: Array, scale: Array
+    network: CoordinateMLP, samples: _Samples, indices: Array, weights: Array, scale: ArrayLike
 ) -> tuple[Array, Any]:
     """The mean squared error in units of `scale`, and its gradients, a block at a time."""
     dtype = network.layers[0].weight.dtype
@@ -438,13 +503,12 @@ def _loss_and_gradients(
     @jax.value_and_grad
     def block_loss(network, positions, values, weights):
         squares = jnp.square(jax.vmap(network)(positions) - values)
-        return jnp.sum(squares.mean(axis=1) * weights) / scale.astype(dtype)
+        return jnp.sum(squares.mean(axis=1) * weights) / scale
 
     def add_block(total, block):
         indices, weights = block
-        return jax.tree.map(
-            jnp.add, total, block_loss(network, *samples.at(indices, dtype), weights.astype(dtype))
-        ), None
+        part = block_loss(network, *samples.at(indices, dtype), weights.ravel().astype(dtype))
+        return jax.tree.map(jnp.add, total, part), None
 
     zero = jnp.zeros((), dtype), jax.tree.map(jnp.zeros_like, network)
     return jax.lax.scan(add_block, zero, (indices, weights))[0]
