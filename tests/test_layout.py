@@ -26,6 +26,7 @@ ORDER = [
     "render",
     "checkpoints",
     "optimizers",
+    "samples",
     "training",
     "figures",
     "workflows",

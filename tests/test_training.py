@@ -1,6 +1,4 @@
 import math
-import os
-import socket
 import subprocess
 import sys
 import warnings
@@ -17,8 +15,9 @@ from uniphase.fields import Grid, Points
 from uniphase.moments import estimate_moments
 from uniphase.networks import CoordinateMLP
 from uniphase.optimizers import unit_muon
+from uniphase.samples import choose
 from uniphase.schemes import SCHEMES, get_scheme, uniform_phase
-from uniphase.training import Diverged, Recipe, _choose, default_recipe, default_size, fit, measure, paper_recipe
+from uniphase.training import Diverged, Recipe, default_recipe, default_size, fit, measure, paper_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +62,7 @@ def naive_fit(model, field, recipe, steps, seed=0):
     losses = []
     for step in range(steps):
         key = jax.random.split(jax.random.fold_in(jax.random.key(seed), step), 1)[0]
-        indices = _choose(key, field.samples, min(recipe.batch, field.samples))
+        indices = choose(key, field.samples, min(recipe.batch, field.samples))
         value, updates, state = naive_step(model, state, indices)
         fall = (1 + math.cos(math.pi * step / recipe.steps)) / 2
         rate = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
@@ -76,7 +75,7 @@ def naive_fit(model, field, recipe, steps, seed=0):
 @pytest.mark.parametrize("batch", [100, 10**9])
 def test_fit_equals_its_definition(optimizer, batch, monkeypatch):
     """Blocks, the compiled loop and positions from indices against the plain loop, over a few steps."""
-    monkeypatch.setattr("uniphase.training._BLOCK", 64)
+    monkeypatch.setattr("uniphase.samples.BLOCK", 64)
     recipe = Recipe(optimizer, 0.01, 0.1, 12, batch)
     expected, losses = naive_fit(network(), FIELD, recipe, 12)
     result = fit(network(), FIELD, recipe=recipe)
@@ -127,30 +126,6 @@ def test_a_test_field_is_measured():
     result = fit(network(), FIELD, steps=20, test=fine)
     assert result.test_metrics is not None
     assert result.test_metrics.mse == pytest.approx(measure(result.network, fine).mse)
-
-
-# Batches.
-
-
-@pytest.mark.parametrize(("samples", "batch"), [(1000, 100), (1003, 100), (5000, 3000), (7, 7)])
-def test_batches_are_valid_and_cover_everything_evenly(samples, batch):
-    draws = 400
-    chosen = jax.vmap(lambda key: _choose(key, samples, batch))(jax.random.split(jax.random.key(0), draws))
-    assert chosen.shape == (draws, batch)
-    assert int(chosen.min()) >= 0
-    assert int(chosen.max()) < samples
-    assert all(len(set(row)) == batch for row in np.asarray(chosen).tolist())  # no sample twice in a batch
-    counts = np.bincount(np.ravel(chosen), minlength=samples)
-    expected = draws * batch / samples
-    # each sample is chosen at most once a draw: a count is Binomial, and six of its deviations cover all of them
-    assert np.abs(counts - expected).max() <= 6 * math.sqrt(expected * (1 - batch / samples)) + 1e-9
-
-
-def test_batches_of_huge_fields_stay_within_int32():
-    samples = 2**31 - 5
-    indices = _choose(jax.random.key(3), samples, 8192)
-    assert int(indices.min()) >= 0
-    assert int(indices.max()) < samples
 
 
 # Stopping, resuming, diverging.
@@ -262,67 +237,6 @@ def test_bad_recipes(options, message):
     good = {"optimizer": "muon", "learning_rate": 0.1, "final_fraction": 0.1, "steps": 10, "batch": 10}
     with pytest.raises(ValueError, match=message):
         Recipe(**{**good, **options})
-
-
-# Several devices.
-
-SHARDED = """
-import sys
-import jax
-import numpy as np
-if len(sys.argv) > 3:  # the number of this process, and where the first one listens
-    jax.distributed.initialize(sys.argv[4], num_processes=2, process_id=int(sys.argv[3]))
-import uniphase as up
-from uniphase.training import _Task, _batch, _loss_and_gradients
-
-field = up.load("camera", size=int(sys.argv[2]))
-if sys.argv[2] == "23":
-    field = up.Points(field.coordinates(), field.values.reshape(-1, 1))
-moments = up.estimate_moments(field)
-network = up.CoordinateMLP(up.uniform_phase(moments, width=16, depth=2), key=jax.random.key(0))
-recipe = up.Recipe("adam", 1e-3, 1.0, 20, 10**9)
-task = _Task.of(network, field, moments, recipe, 0)
-
-@jax.jit
-def gradients(network, samples):
-    batch = _batch(jax.random.key(0), samples, recipe.batch)
-    return _loss_and_gradients(network, samples, *batch, np.float32(task.scale))
-
-loss, gradient = gradients(task.start(network).network, task.samples)
-fitted = up.fit(network, field, recipe=recipe, moments=moments)
-partial = up.fit(network, field, recipe=up.Recipe("muon", 0.05, 0.01, 100, 128), moments=moments)
-if jax.process_index() == 0:
-    arrays = [np.asarray(leaf) for leaf in (loss, *jax.tree.leaves(gradient))]
-    np.savez(sys.argv[1], *arrays, losses=fitted.losses, snr=partial.metrics.snr_db, devices=jax.device_count())
-"""
-
-
-def run_sharded(path, size, *arguments, devices=1):
-    environment = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
-    return subprocess.Popen([sys.executable, "-c", SHARDED, str(path), str(size), *arguments], env=environment)
-
-
-@pytest.mark.parametrize("size", [24, 23])  # 23² points cannot be shared evenly
-@pytest.mark.parametrize("processes", [1, 2])
-def test_two_devices_compute_what_one_does(tmp_path, size, processes):
-    """Two devices of one process, or one each of two that talk over the loopback."""
-    one, two = tmp_path / "one.npz", tmp_path / "two.npz"
-    runs = [run_sharded(one, size)]
-    if processes == 1:
-        runs.append(run_sharded(two, size, devices=2))
-    else:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{listener.getsockname()[1]}"
-        runs += [run_sharded(two, size, str(number), address) for number in range(2)]
-    assert [run.wait(timeout=240) for run in runs] == [0] * len(runs)
-    with np.load(one) as expected, np.load(two) as found:
-        assert (int(expected["devices"]), int(found["devices"])) == (1, 2)
-        for key in expected.files:
-            if key.startswith("arr_"):  # float32 sums in another order
-                np.testing.assert_allclose(found[key], expected[key], rtol=0, atol=1e-5 * np.abs(expected[key]).max())
-        np.testing.assert_allclose(found["losses"], expected["losses"], rtol=1e-3)
-        assert float(found["snr"]) == pytest.approx(float(expected["snr"]), abs=3.0)  # other batches, the same fit
 
 
 LARGE = """

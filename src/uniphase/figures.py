@@ -83,7 +83,7 @@ def learning_curves(path: FilePath, losses: Mapping[str, Sequence[Float[np.ndarr
         learning_curves("curves.png", {"sm20": [np.geomspace(1.0, 0.01, 100), np.geomspace(1.0, 0.02, 100)]})
         ```
     """
-    figure = _figure(7, 4.5)
+    figure = _figure(7.0, 4.5)
     axes = figure.subplots()
     for name, runs in losses.items():
         length = min(map(len, runs))
@@ -130,7 +130,7 @@ def _image_preview(field: Grid, prediction: np.ndarray, losses: np.ndarray, qual
 
 
 def _curve_preview(field: Grid, prediction: np.ndarray, losses: np.ndarray, quality: str) -> "Figure":
-    figure = _figure(14, 4)
+    figure = _figure(14.0, 4.0)
     curves, error, loss = figure.subplots(1, 3, width_ratios=[2, 2, 1.4])
     x = field.coordinates()[:, 0]
     _draw_curve(curves, x, field.values[:, 0], label="truth", color="0.5")
@@ -144,7 +144,7 @@ def _curve_preview(field: Grid, prediction: np.ndarray, losses: np.ndarray, qual
 
 
 def _sound_preview(field: Grid, prediction: np.ndarray, losses: np.ndarray, quality: str) -> "Figure":
-    figure = _figure(14, 5.5)
+    figure = _figure(14.0, 5.5)
     panels = figure.subplot_mosaic(
         [["truth", "truth spectrum", "loss"], ["fit", "fit spectrum", "loss"]], width_ratios=[2, 2, 1.4]
     )
@@ -199,7 +199,7 @@ def _image_comparison(field: Grid, test: Grid | None, columns: Mapping[str, Colu
 
 
 def _curve_comparison(field: Grid, test: Grid | None, columns: Mapping[str, Column]) -> "Figure":
-    figure = _figure(3.2 * (len(columns) + 1) + 0.4, 5)
+    figure = _figure(3.2 * (len(columns) + 1) + 0.4, 5.0)
     panels = figure.subplots(2, len(columns) + 1, sharey=True, squeeze=False)
     truth, few = field.values[:, 0], min(1000, field.samples)
     samples = np.arange(field.samples)

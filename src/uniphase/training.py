@@ -18,18 +18,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float
 
 from .checkpoints import load_state, save_state
-from .fields import Align, Extent, Field, Grid
+from .fields import Field, Grid
 from .metrics import Metrics, evaluate
 from .moments import Moments, estimate_moments
 from .networks import CoordinateMLP
 from .optimizers import Units, default_rate, muon_in_units, signal_units
-from .render import grid_positions, render
+from .render import render
+from .samples import BLOCK, Samples, draw_batch, replicate
 
-# Samples whose activations are in memory at once; more of them leave the cache of a CPU.
-_BLOCK = 2048
 # Steps of one call of the compiled loop. The guard looks at their mean loss, so it is part of what a fit computes.
 _CALL = 10
 # A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
@@ -255,7 +254,7 @@ def measure(network: CoordinateMLP, field: Field) -> Metrics:
 
 @eqx.filter_jit
 def _evaluate(network: CoordinateMLP, positions: Array) -> Array:
-    return jax.lax.map(network, positions, batch_size=_BLOCK)
+    return jax.lax.map(network, positions, batch_size=BLOCK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,76 +282,11 @@ def _retreat(good: _State, exploded: _State) -> _State:
     return replace(good, rate_scale=exploded.rate_scale / 2, retreats=retreats, seconds=exploded.seconds)
 
 
-class _Samples(eqx.Module):
-    """The samples, one shard to a device. The positions of a grid are made from its indices and never stored."""
-
-    values: Array  # (shards, samples of a shard, out_size), in the type they were given in
-    positions: Array | None  # (shards, samples of a shard, in_size)
-    grid: tuple[tuple[int, ...], tuple[Extent, ...], Align] | None = eqx.field(static=True)
-    count: int = eqx.field(static=True)  # of all samples; the last shard may hold a few that are none
-
-    @staticmethod
-    def of(field: Field, dtype: jnp.dtype) -> "_Samples":
-        values = field.flat_values()
-        values = _sharded(values.astype(dtype, copy=False) if values.dtype.kind == "f" else values)
-        if isinstance(field, Grid):
-            return _Samples(values, None, (field.shape, field.extents, field.align), field.samples)
-        return _Samples(values, _sharded(field.positions.astype(dtype)), None, field.samples)
-
-    def at(self, indices: Array, dtype: jnp.dtype) -> tuple[Array, Array]:
-        """Positions and values for `(shards, n)` indices, each counted from the start of its shard."""
-        values = jax.vmap(lambda shard, i: shard[i])(self.values, indices).astype(dtype)
-        if self.positions is None:
-            assert self.grid is not None
-            positions = grid_positions(self.global_indices(indices).ravel(), *self.grid, dtype=dtype)
-        else:
-            positions = jax.vmap(lambda shard, i: shard[i])(self.positions, indices)
-        return positions.reshape(-1, positions.shape[-1]), values.reshape(-1, values.shape[-1])
-
-    def global_indices(self, indices: Array) -> Array:
-        shards, size, _ = self.values.shape
-        starts = size * jnp.arange(shards, dtype=jnp.int32)
-        return indices + starts.reshape(-1, *[1] * (indices.ndim - 1))
-
-
-def _devices() -> jax.sharding.Mesh | None:
-    """All devices of all processes, if there are several."""
-    if jax.device_count() == 1:
-        return None
-    return jax.make_mesh((jax.device_count(),), ("samples",), axis_types=(jax.sharding.AxisType.Auto,))
-
-
-def _sharded(rows: np.ndarray) -> Array:
-    """Rows cut into as many equal shards as there are devices; a process reads only the rows of its own devices."""
-    mesh = _devices()
-    if mesh is None:
-        return jax.device_put(rows[None], may_alias=True)  # jnp.asarray would make a second copy on the way
-    size = -(-len(rows) // mesh.size)
-
-    def shard(index: Any) -> np.ndarray:
-        number = index[0].start or 0
-        part = rows[number * size : (number + 1) * size]
-        return np.pad(part, ((0, size - len(part)), (0, 0)))[None]
-
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("samples"))
-    return jax.make_array_from_callback((mesh.size, size, rows.shape[1]), sharding, shard)
-
-
-def _replicated(tree: Any) -> Any:
-    """The same arrays on every device."""
-    mesh = _devices()
-    if mesh is None:
-        return tree
-    arrays, static = eqx.partition(tree, eqx.is_array)
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    return eqx.combine(jax.device_put(jax.tree.map(np.asarray, arrays), sharding), static)
-
-
 @dataclass(frozen=True, eq=False)
 class _Task:
     """All of a fit that does not change while it runs."""
 
-    samples: _Samples
+    samples: Samples
     units: Units
     scale: float  # the variance of the signal over all samples and channels
     recipe: Recipe
@@ -361,7 +295,7 @@ class _Task:
 
     @staticmethod
     def of(network: CoordinateMLP, field: Field, moments: Moments, recipe: Recipe, seed: int) -> "_Task":
-        samples = _Samples.of(field, network.layers[0].weight.dtype)
+        samples = Samples.of(field, network.layers[0].weight.dtype)
         scale = float(np.trace(moments.regularized_covariance)) / moments.out_size + float(np.var(moments.mean))
         keys = ("mean", "covariance", "structure_tensor")
         identity = {
@@ -371,13 +305,13 @@ class _Task:
             "samples": field.samples,
             "moments": {key: getattr(moments, key).tolist() for key in keys},
         }
-        units = _replicated(signal_units(network, field, moments))
+        units = replicate(signal_units(network, field, moments))
         return _Task(samples, units, scale, recipe, seed, identity)
 
     def start(self, network: CoordinateMLP) -> _State:
         optimizer = _optimizer(network, self.recipe.optimizer, self.units).init(eqx.filter(network, eqx.is_array))
         losses = np.full(self.recipe.steps, np.nan, np.float32)
-        return _State(_replicated(network), _replicated(optimizer), losses)
+        return _State(replicate(network), replicate(optimizer), losses)
 
     def advance(self, state: _State, share_of_time: float) -> _State:
         """A call of the compiled loop; the rate falls with the share of steps or of time, whichever is larger."""
@@ -440,7 +374,7 @@ def _optimizer(network: CoordinateMLP, name: Optimizer, units: Units) -> optax.G
 def _steps(
     network: CoordinateMLP,
     state: optax.OptState,
-    samples: _Samples,
+    samples: Samples,
     units: Units,
     scale: ArrayLike,
     rates: ArrayLike,
@@ -458,7 +392,7 @@ def _steps(
 
     def step(i, carry):
         arrays, state, losses = carry
-        indices, weights = _batch(jax.random.fold_in(key, first + i), samples, batch)
+        indices, weights = draw_batch(jax.random.fold_in(key, first + i), samples, batch)
         loss, gradients = _loss_and_gradients(eqx.combine(arrays, static), samples, indices, weights, scale)
         with jax.numpy_dtype_promotion("standard"):  # Optax's bias correction mixes integers and floats
             updates, state = optimizer.update(gradients, state, arrays)
@@ -469,33 +403,8 @@ def _steps(
     return eqx.combine(arrays, static), state, losses
 
 
-def _batch(key: PRNGKeyArray, samples: _Samples, batch: int) -> tuple[Array, Array]:
-    """Indices and weights of a step, `(blocks, shards, n)`. Every shard gives its part of the batch."""
-    shards, size, _ = samples.values.shape
-    keys = jax.random.split(key, shards)
-    indices = jax.vmap(lambda key: _choose(key, size, min(size, -(-batch // shards))))(keys)  # (shards, chosen)
-    chosen = indices.shape[1]
-    weights = (samples.global_indices(indices) < samples.count).astype(jnp.float32)
-    block = min(max(1, _BLOCK // shards), chosen)
-    shape = (shards, -(-chosen // block), block)
-    pad = ((0, 0), (0, -chosen % block))
-    indices, weights = (jnp.pad(a, pad).reshape(shape).swapaxes(0, 1) for a in (indices, weights))
-    return indices, weights / weights.sum()
-
-
-def _choose(key: PRNGKeyArray, samples: int, batch: int) -> Array:
-    """Some indices below `samples`: all of them, or one at random from each of as many equal runs."""
-    if batch == samples:
-        return jnp.arange(samples, dtype=jnp.int32)
-    run = samples // batch
-    within, shift = jax.random.split(key)
-    indices = jnp.arange(batch, dtype=jnp.int32) * run + jax.random.randint(within, (batch,), 0, run)
-    left = samples - jax.random.randint(shift, (), 0, samples)  # those from here on wrap around; all stays within int32
-    return jnp.where(indices < left, indices + (samples - left), indices - left)
-
-
 def _loss_and_gradients(
-    network: CoordinateMLP, samples: _Samples, indices: Array, weights: Array, scale: ArrayLike
+    network: CoordinateMLP, samples: Samples, indices: Array, weights: Array, scale: ArrayLike
 ) -> tuple[Array, Any]:
     """The mean squared error in units of `scale`, and its gradients, a block at a time."""
     dtype = network.layers[0].weight.dtype
