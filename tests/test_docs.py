@@ -11,6 +11,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 import soundfile
 from PIL import Image
@@ -19,7 +20,7 @@ import uniphase
 
 ROOT = Path(__file__).parents[1]
 PAPER = (ROOT / "docs" / "paper.md").read_text()
-PAGES = ["README.md", "docs/guide.md"]
+PAGES = ["README.md", "docs/guide.md", "docs/fitting.md"]
 
 
 def code_blocks(text: str) -> list[str]:
@@ -55,8 +56,15 @@ def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
     blocks = code_blocks((ROOT / page).read_text())
     assert blocks
     monkeypatch.chdir(tmp_path)
-    for block in blocks:
-        exec(compile(block, page, "exec"), {})
+    with jax.numpy_dtype_promotion("standard"):  # as users have it; Optax needs it
+        for block in blocks:
+            exec(compile(block, page, "exec"), {})
+
+
+def test_the_ten_lines_that_read_a_file_are_the_tested_ones():
+    from test_checkpoints import TEN_LINES
+
+    assert TEN_LINES.strip() in (ROOT / "docs" / "fitting.md").read_text()
 
 
 @pytest.mark.parametrize("page", [*PAGES, "docs/paper.md", "docs/schemes.md", "CONTRIBUTING.md", "CHANGELOG.md"])
@@ -86,8 +94,9 @@ def test_public_names_are_documented_by_examples_that_run(name, tmp_path, monkey
     positions = jnp.asarray(field.coordinates(), jnp.float32)
     scope = {
         **{public: getattr(uniphase, public) for public in uniphase.__all__},
-        **{"np": np, "jax": jax, "jnp": jnp, "math": sys.modules["math"]},
+        **{"np": np, "jax": jax, "jnp": jnp, "optax": optax, "math": sys.modules["math"]},
         **{"field": field, "network": network, "positions": positions, "x": positions[0]},
     }
-    for block in code_blocks(documentation):
-        exec(compile(block, name, "exec"), scope)
+    with jax.numpy_dtype_promotion("standard"):
+        for block in code_blocks(documentation):
+            exec(compile(block, name, "exec"), scope)

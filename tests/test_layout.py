@@ -13,6 +13,7 @@ PACKAGE = ROOT / "src" / "uniphase"
 # The path of the data. A module imports only modules that stand before it.
 ORDER = [
     "fields",
+    "pixels",
     "files",
     "datasets",
     "metrics",
@@ -34,7 +35,7 @@ ORDER = [
 ]
 MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
 # Shared with frameworks other than JAX, or wanted before it has to be loaded.
-WITHOUT_JAX = ["fields", "files", "datasets", "metrics", "moments", "laws", "blueprints", "schemes", "cli"]
+WITHOUT_JAX = ["fields", "pixels", "files", "datasets", "metrics", "moments", "laws", "blueprints", "schemes", "cli"]
 JAX = {"jax", "jaxlib", "equinox", "optax"}
 
 

@@ -1,10 +1,13 @@
 """The command line: parsing and printing only. Everything else is imported when a command needs it."""
 
 import contextlib
+import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -44,7 +47,7 @@ class Choices:
     depth: int | None = None
     """Number of hidden layers. Default: 3."""
     steps: int | None = None
-    """Number of steps. Default: 1,000."""
+    """Number of steps. Default: 300 to 1,000, more for larger signals."""
     optimizer: Literal["muon", "adam"] | None = None
     """Default: Muon, in the units of the signal."""
     lr: float | None = None
@@ -113,8 +116,8 @@ def fit(
         with _progress(quiet=json) as tell:
             result = run(job, seconds=seconds, target_db=target_db, resume=resume, callback=tell)
     except KeyboardInterrupt:
-        if job.outputs.state.exists():
-            print("uniphase: interrupted, but nothing is lost: the same command with --resume goes on", file=sys.stderr)
+        how = "; the same command with --resume goes on" if job.outputs.state.exists() else ""
+        print(f"uniphase: interrupted{how}", file=sys.stderr)
         sys.exit(130)
     metrics = {"train": result.metrics.to_dict()}
     if result.test_metrics is not None:
@@ -183,8 +186,6 @@ def info(file: str, /, *, json: Json = False):
     file
         A network that `uniphase fit` wrote.
     """
-    import os
-
     from .checkpoints import load_network, read_header
 
     saved = load_network(file)
@@ -330,8 +331,6 @@ def _progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
     if quiet:
         yield None
         return
-    import time
-
     from rich.console import Console
     from rich.live import Live
 
@@ -354,8 +353,6 @@ def _progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
 
 
 def _progress_cells(progress: "Progress") -> dict[str, str]:
-    from datetime import timedelta
-
     return {
         "step": f"{progress.step}/{progress.steps}",
         "loss": f"{progress.mse:.3e}",

@@ -110,7 +110,6 @@ def _save(figure: "Figure", path: FilePath) -> None:
 
 def _image_preview(field: Grid, prediction: np.ndarray, losses: np.ndarray, quality: str) -> "Figure":
     truth, fit = _middle(field.values), _middle(prediction)
-    height, width = truth.shape[:2]
     aspect = _aspect(truth)
     side = 3.6 / math.sqrt(aspect)  # panels of all shapes have the same area
     figure = _figure(4 * side + 2, side * aspect + 0.8)
