@@ -1,4 +1,4 @@
-"""How good is a fit without tuning? `python benchmarks/quality.py [--seconds 10] [--seeds 3]`, then `--report`.
+"""How good is a fit without tuning? `python benchmarks/quality.py`; the tables go to benchmarks/quality.md.
 
 Every contender gets the same network size and the same wall time on every signal and seed, after it has been compiled.
 Contenders take turns, so that a slow hour of the machine hits them all alike. Records are appended to
@@ -11,10 +11,14 @@ Contenders: the default; the same at 1/4, 1/2, 2 and 4 times its rate (the grid 
 import argparse
 import json
 import math
+import os
+import platform
 import statistics
 import time
 import warnings
 from dataclasses import replace
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -24,6 +28,7 @@ import skimage.data
 import uniphase as up
 
 RECORDS = Path(__file__).with_name("quality.jsonl")
+PAGE = Path(__file__).with_name("quality.md")
 WIDTH, DEPTH = 128, 3
 MANY = 10**6  # steps that no budget reaches: the time decides
 PHOTOS = ("camera", "clock", "astronaut", "coffee", "cat")
@@ -158,7 +163,14 @@ def spread(values: list[float]) -> str:
 def report() -> str:
     """The tables and the verdicts, as Markdown."""
     records = [r for r in load_records() if "contender" in r]
-    lines = []
+    lines = [
+        "# Fits without tuning",
+        "",
+        f"Written by `python benchmarks/quality.py` on {date.today()}: {os.cpu_count()} cores ({platform.machine()}), "
+        f"Python {platform.python_version()}, JAX {jax.__version__} on {jax.default_backend()}, "
+        f"uniphase {version('uniphase')}. All contenders have networks of the same size and the same wall time, and "
+        "took turns. The machine was doing other work as well, so that only comparisons within a row count.",
+    ]
     for key, title in (("train_snr_db", "train SNR (dB)"), ("test_snr_db", "test SNR (dB)")):
         lines += ["", f"| {title} | {' | '.join(CONTENDERS)} |", "|---" * (len(CONTENDERS) + 1) + "|"]
         for signal in SIGNALS:
@@ -204,8 +216,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10.0, help="wall time of a run")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--report", action="store_true", help="print the tables of what is stored, and run nothing")
+    parser.add_argument("--report", action="store_true", help="write the tables of what is stored, and run nothing")
     options = parser.parse_args()
     if not options.report:
         run(options.seconds, options.seeds)
-    print(report())
+    PAGE.write_text(report() + "\n")
+    print(PAGE.read_text())

@@ -82,7 +82,7 @@ def test_rate_goes_by_depth_alone():
         for width in (8, 32)
         for depth in (1, 3)
     }
-    assert rates == {(8, 1): 0.1, (32, 1): 0.1, (8, 3): 0.05, (32, 3): 0.05}
+    assert rates == {(8, 1): 0.125, (32, 1): 0.125, (8, 3): 0.0625, (32, 3): 0.0625}
 
 
 def test_it_chains_with_optax():

@@ -51,7 +51,7 @@ class Choices:
     optimizer: Literal["muon", "adam"] | None = None
     """Default: Muon, in the units of the signal."""
     lr: float | None = None
-    """Learning rate at the start. Default: 0.2 / (depth + 1) for Muon, 1e-3 for Adam."""
+    """Learning rate at the start. Default: 0.25 / (depth + 1) for Muon, 1e-3 for Adam."""
     batch: int | None = None
     """Samples of a step. Default: 8,192, or all if there are fewer."""
     size: int | None = None
@@ -119,9 +119,8 @@ def fit(
         how = "; the same command with --resume goes on" if job.outputs.state.exists() else ""
         print(f"uniphase: interrupted{how}", file=sys.stderr)
         sys.exit(130)
-    metrics = {"train": result.metrics.to_dict()}
-    if result.test_metrics is not None:
-        metrics["test"] = result.test_metrics.to_dict()
+    pairs = {"train": result.metrics, "test": result.test_metrics}
+    metrics = {name: numbers.to_dict() for name, numbers in pairs.items() if numbers is not None}
     if json:
         metrics = {name: {key: numbers[key] for key in _METRICS} for name, numbers in metrics.items()}
         totals = {"steps": result.steps, "seconds": result.seconds, "parameters": job.blueprint.parameters}
@@ -194,7 +193,7 @@ def info(file: str, /, *, json: Json = False):
         _print_json({"bytes": size, "parameters": saved.blueprint.parameters, **read_header(file)})
         return
     domain, training = saved.domain, dict(saved.training)
-    metrics = {"train": saved.metrics, "test": training.pop("test", None)}
+    metrics = {"train": saved.metrics, "test": training.pop("test_metrics", None)}
     shape = "scattered points" if domain.shape is None else f"{_times(domain.shape)} samples"
     medium = "" if saved.medium is None else f", {saved.medium}"
     rate = "" if saved.rate is None else f" at {saved.rate:g} Hz"
@@ -203,7 +202,7 @@ def info(file: str, /, *, json: Json = False):
     if saved.moments is not None:
         print(saved.moments)
     print()
-    _print_metrics({name: numbers for name, numbers in metrics.items() if numbers is not None})
+    _print_metrics(metrics)
     print()
     for name, value in {**training, "versions": saved.versions}.items():
         print(f"{name}: {_words(value)}")
@@ -255,7 +254,9 @@ def compare(
         _print_json({"rows": rows, "recipe": asdict(result.recipe), "output": list(map(str, result.outputs))})
         return
     header = ("scheme", "train MSE", "train SNR dB", "test MSE", "test SNR dB")
-    _print_table(header, [(row.scheme, *_spread(row.train), *_spread(row.test)) for row in result.rows])
+    *trained, spline = result.rows
+    rows = [(row.scheme, *_spread(row.train, "diverged"), *_spread(row.test, "—")) for row in trained]
+    _print_table(header, [*rows, (spline.scheme, "exact", "exact", *_spread(spline.test, "not applicable"))])
     print(f"\nrecipe: {_words(asdict(result.recipe))}\nwrote {', '.join(map(str, result.outputs))}")
 
 
@@ -368,22 +369,22 @@ def _progress_table(progress: "Progress", name: str):
     return _table(tuple(cells), [tuple(cells.values())])
 
 
-def _print_metrics(metrics: Mapping[str, Mapping[str, Any]]) -> None:
-    rows = [(name, *(_number(numbers[key]) for key in _METRICS)) for name, numbers in metrics.items()]
+def _print_metrics(metrics: Mapping[str, Mapping[str, Any] | None]) -> None:
+    rows = [(name, *(_number(row.get(key)) for key in _METRICS)) for name, row in metrics.items() if row is not None]
     _print_table(("", *_METRICS.values()), rows)
 
 
-def _spread(runs: "Sequence[Metrics]") -> tuple[str, str]:
+def _spread(runs: "Sequence[Metrics]", if_none: str) -> tuple[str, str]:
     """The mean of the error and of the signal-to-noise ratio, with the standard deviation if there are several runs."""
     import statistics
 
+    def cell(values: list[float], digits: str) -> str:
+        deviation = f" ± {statistics.stdev(values):{digits}}" if len(values) > 1 else ""
+        return f"{statistics.fmean(values):{digits}}{deviation}"
+
     if not runs:
-        return "—", "—"
-    cells = []
-    for values, digits in (([run.mse for run in runs], ".3e"), ([run.snr_db for run in runs], ".2f")):
-        deviation = f" ± {statistics.stdev(values):{digits}}" if len(runs) > 1 else ""
-        cells.append(f"{statistics.fmean(values):{digits}}{deviation}")
-    return cells[0], cells[1]
+        return if_none, if_none
+    return cell([run.mse for run in runs], ".2e"), cell([run.snr_db for run in runs], ".2f")
 
 
 def _per_run(runs: "Sequence[Metrics]") -> dict[str, list] | None:
@@ -417,7 +418,7 @@ def _print_json(content: dict) -> None:
 def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     from rich.console import Console
 
-    Console().print(_table(header, rows))
+    Console(width=None if sys.stdout.isatty() else 200).print(_table(header, rows))
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]):

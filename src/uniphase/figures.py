@@ -86,8 +86,8 @@ def learning_curves(path: FilePath, losses: Mapping[str, Sequence[Float[np.ndarr
     figure = _figure(7.0, 4.5)
     axes = figure.subplots()
     for name, runs in losses.items():
-        length = min(map(len, runs))
-        stack, steps = np.stack([run[:length] for run in runs]), np.arange(1, length + 1)
+        stack = np.stack(runs)
+        steps = np.arange(1, stack.shape[1] + 1)
         axes.loglog(steps, stack.mean(axis=0), linewidth=1, label=name)
         if len(runs) > 1:
             axes.fill_between(steps, stack.min(axis=0), stack.max(axis=0), alpha=0.2)

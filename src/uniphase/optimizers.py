@@ -28,17 +28,17 @@ _PHASE, _OUTPUT, _OFFSET = 0.5, 10.0, 0.3
 
 
 def default_rate(network: CoordinateMLP) -> float:
-    """The rate of `unit_muon`: 0.2 shared among the hidden layers and the input layer, whatever the width.
+    """The rate of `unit_muon`: 0.25 shared among the hidden layers and the input layer, whatever the width.
 
     Every layer moves by about that fraction of its own size in a step, and the changes of all layers add up in the
     phases of the last.
 
     !!! example
         ```python
-        default_rate(network)  # 0.04 at depth 4
+        default_rate(network)  # 0.05 at depth 4
         ```
     """
-    return 0.2 / (1 + sum(layer.role == "hidden" for layer in network.layers))
+    return 0.25 / (1 + sum(layer.role == "hidden" for layer in network.layers))
 
 
 def unit_muon(network: CoordinateMLP, field: Field, moments: Moments) -> optax.GradientTransformation:

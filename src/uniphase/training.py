@@ -66,14 +66,14 @@ class Recipe:
 
 
 def default_size(field: Field) -> tuple[int, int]:
-    """The width and depth for a field: 256 and 3, and a smaller width below 16,000 values.
+    """The width and depth for a field: 256 and 3, and a smaller width below 30,000 values.
 
     !!! example
         ```python
         width, depth = default_size(field)
         ```
     """
-    width = 2 * math.sqrt(field.samples * field.out_size)
+    width = 1.5 * math.sqrt(field.samples * field.out_size)
     return int(np.clip(32 * round(width / 32), 32, 256)), 3
 
 

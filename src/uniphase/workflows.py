@@ -194,7 +194,7 @@ def run(
             "steps": result.steps,
             "seconds": result.seconds,
             "stop": result.stop,
-            "test": None if result.test_metrics is None else result.test_metrics.to_dict(),
+            "test_metrics": None if result.test_metrics is None else result.test_metrics.to_dict(),
         }
         saved = Saved.of(
             result.network, job.blueprint, field, moments=moments, metrics=result.metrics, training=training
