@@ -1,7 +1,6 @@
 # `make fit` and `make test` are all a newcomer needs; both make the environment first.
 PYTHON ?= python3
 VENV := .venv
-PICTURE ?= camera.png
 
 .PHONY: venv fit test lint docs clean
 
@@ -13,7 +12,7 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 fit: venv
-	$(VENV)/bin/python examples/camera.py $(PICTURE)
+	$(VENV)/bin/uniphase fit camera --force
 
 test: venv
 	$(VENV)/bin/python -m pytest -m "not slow"

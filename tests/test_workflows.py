@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import jax
@@ -21,8 +22,10 @@ from uniphase.fields import Grid, Points
 from uniphase.metrics import evaluate, snr_db
 from uniphase.moments import estimate_moments
 from uniphase.networks import CoordinateMLP
+from uniphase.optimizers import default_rate
 from uniphase.render import render
 from uniphase.schemes import uniform_phase
+from uniphase.training import default_recipe, default_size
 from uniphase.workflows import Options, _shown, compare, cubic_spline, prepare, render_file, run
 
 TINY = {"size": 16, "width": 16, "depth": 1, "steps": 20}
@@ -45,8 +48,9 @@ def write_sound(path: Path, samples: int = 400) -> None:
 def test_what_is_not_chosen_follows_from_the_signal(here):
     write_sound(here / "a.wav")
     image = prepare("camera", Options(size=128))
-    assert (image.blueprint.width, len(image.blueprint.layers)) == (256, 5)
-    assert (image.recipe.optimizer, image.recipe.learning_rate, image.recipe.batch) == ("muon", 0.05, 8192)
+    width, depth = default_size(image.subject.field)
+    assert (image.blueprint.width, len(image.blueprint.layers)) == (width, depth + 2)
+    assert image.recipe == default_recipe(image.subject.field, image.network)
     assert image.subject.field.align == "centers"
     paper = prepare("camera", Options(size=16, recipe="paper"))
     assert (paper.blueprint.width, len(paper.blueprint.layers), paper.subject.field.align) == (256, 13, "corners")
@@ -62,13 +66,16 @@ def test_what_is_not_chosen_follows_from_the_signal(here):
         (Options(optimizer="adam"), ("adam", 1e-3, 0.01)),
         (Options(optimizer="adam", lr=0.5), ("adam", 0.5, 0.01)),
         (Options(optimizer="muon", lr=0.5), ("muon", 0.5, 0.01)),
-        (Options(recipe="paper", optimizer="muon", depth=1), ("muon", 0.1, 1.0)),
+        (Options(recipe="paper", optimizer="muon"), ("muon", None, 1.0)),
         (Options(recipe="paper", lr=0.5), ("adam", 0.5, 1.0)),
     ],
 )
 def test_a_choice_replaces_one_entry_of_the_recipe(options, expected):
-    recipe = prepare("camera", Options(**{**vars(options), "size": 8, "width": 8})).recipe
-    assert (recipe.optimizer, recipe.learning_rate, recipe.final_fraction) == expected
+    job = prepare("camera", replace(options, size=8, width=8))
+    optimizer, rate, final_fraction = expected
+    rate = default_rate(job.network) if rate is None else rate
+    recipe = job.recipe
+    assert (recipe.optimizer, recipe.learning_rate, recipe.final_fraction) == (optimizer, rate, final_fraction)
 
 
 def test_a_signal_made_smaller_is_tested_as_stored(monkeypatch):
@@ -89,7 +96,7 @@ def test_a_fit_leaves_all_that_is_known_of_it(here):
     assert saved.training == {
         "signal": "camera",
         "scheme": "uniform-phase",
-        "recipe": {"optimizer": "muon", "learning_rate": 0.1, "final_fraction": 0.01, "steps": 20, "batch": 256},
+        "recipe": asdict(job.recipe),
         "seed": 3,
         "steps": 20,
         "seconds": result.seconds,
@@ -104,7 +111,7 @@ KILLED = """
 import sys
 from uniphase.workflows import Options, prepare, run
 options = Options(size=8, eval_size=8, width=8, depth=1, steps=int(sys.argv[1]))
-run(prepare("camera", options, output="killed.uniphase", resume=True), resume=True, checkpoint_seconds=0.0)
+run(prepare("camera", options, output="killed.uniphase", resume=True), checkpoint_seconds=0.0)
 """
 
 
@@ -155,9 +162,9 @@ def test_a_state_is_neither_lost_nor_used_for_another_fit(here):
         prepare("camera", Options(**TINY))
     other = prepare("camera", Options(**TINY | {"lr": 0.01}), resume=True)
     with pytest.raises(ValueError, match="a checkpoint of another fit"):
-        run(other, resume=True)
+        run(other)
     assert names(here) == ["camera.uniphase.part"]
-    assert run(prepare("camera", Options(**TINY), resume=True), resume=True).steps == 20
+    assert run(prepare("camera", Options(**TINY), resume=True)).steps == 20
     assert names(here) == ["camera.fit.png", "camera.uniphase"]
 
 

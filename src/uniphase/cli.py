@@ -43,17 +43,17 @@ class Choices:
     """Rule for all that is not given. "paper": 256 × 11 (sound: 256 × 5), full batches, Adam at 1e-4 for 3,000 steps
     (sound: 5e-5 for 5,000), samples at the corners."""
     width: int | None = None
-    """Neurons of a layer. Default: 256, and less for signals of few values."""
+    """Neurons of a layer. Default: by the size of the signal."""
     depth: int | None = None
-    """Number of hidden layers. Default: 3."""
+    """Number of hidden layers. Default: by the size of the signal."""
     steps: int | None = None
-    """Number of steps. Default: 300 to 1,000, more for larger signals."""
+    """Number of steps. Default: by the size of the signal."""
     optimizer: Literal["muon", "adam"] | None = None
     """Default: Muon, in the units of the signal."""
     lr: float | None = None
-    """Learning rate at the start. Default: 0.25 / (depth + 1) for Muon, 1e-3 for Adam."""
+    """Learning rate at the start. Default: by the depth for Muon, 1e-3 for Adam."""
     batch: int | None = None
-    """Samples of a step. Default: 8,192, or all if there are fewer."""
+    """Samples of a step. Default: by the size of the signal."""
     size: int | None = None
     """Resize the signal first, so that its longest axis has this many samples."""
     eval_size: int | None = None
@@ -114,7 +114,7 @@ def fit(
         print(f"{job.blueprint}\n", flush=True)
     try:
         with _progress(quiet=json) as tell:
-            result = run(job, seconds=seconds, target_db=target_db, resume=resume, callback=tell)
+            result = run(job, seconds=seconds, target_db=target_db, callback=tell)
     except KeyboardInterrupt:
         how = "; the same command with --resume goes on" if job.outputs.state.exists() else ""
         print(f"uniphase: interrupted{how}", file=sys.stderr)

@@ -296,4 +296,4 @@ def _size(field: Grid) -> str:
 
 
 def _snr(metrics: Metrics | None) -> str:
-    return "" if metrics is None else f"{metrics.snr_db:.2f} dB"
+    return "" if metrics is None else f"SNR {metrics.snr_db:.2f} dB"

@@ -102,6 +102,7 @@ class Job:
     recipe: Recipe
     seed: int
     outputs: Outputs
+    resume: bool
 
 
 def prepare(
@@ -122,7 +123,7 @@ def prepare(
     - `seed`: of the network and of the batches.
     - `output`: where the network goes. Default: the name of the signal with the suffix `.uniphase`, in the current
         directory.
-    - `resume`: whether a state that an interrupted fit left is to be used.
+    - `resume`: whether to go on from the state that an interrupted fit left, if there is one.
     - `force`: whether files that exist may be replaced.
 
     !!! example
@@ -145,7 +146,8 @@ def prepare(
         )
     _require_writable(outputs.results, signal, replace=force or (resume and interrupted))
     blueprint, network = _draw(subject, scheme, options, seed)
-    return Job(signal, subject, blueprint, network, _recipe(subject.field, network, options), seed, outputs)
+    recipe = _recipe(subject.field, network, options)
+    return Job(signal, subject, blueprint, network, recipe, seed, outputs, resume)
 
 
 def run(
@@ -153,7 +155,6 @@ def run(
     *,
     seconds: float | None = None,
     target_db: float | None = None,
-    resume: bool = False,
     callback: Callable[[Progress], Any] | None = None,
     checkpoint_seconds: float = 10.0,
 ) -> Fit:
@@ -165,7 +166,7 @@ def run(
         ```
     """
     outputs, (field, test, moments) = job.outputs, job.subject
-    if not resume:
+    if not job.resume:
         outputs.state.unlink(missing_ok=True)
     with _writing(outputs.network, "mend that, and go on with --resume"):
         try:
@@ -181,7 +182,7 @@ def run(
                 callback=callback,
                 checkpoint=outputs.state,
                 checkpoint_seconds=checkpoint_seconds,
-                resume=resume,
+                resume=job.resume,
             )
         except Diverged as error:
             outputs.state.unlink(missing_ok=True)
