@@ -91,6 +91,15 @@ def test_contract_bad_sizes(name, options, message):
         get_scheme(name).blueprint(MOMENTS, **options)
 
 
+@pytest.mark.parametrize("name", SCHEMES)
+def test_contract_frequencies_for_sound_are_options(name):
+    scheme = get_scheme(name)
+    blueprint = scheme.blueprint((1, 1) if name != "uniform-phase" else MOMENTS, width=N, depth=L, **scheme.sound)
+    assert (blueprint != scheme.blueprint((1, 1) if name != "uniform-phase" else MOMENTS, width=N, depth=L)) == bool(
+        scheme.sound
+    )
+
+
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"no scheme 'siren'; the known ones are uniform-phase, sm20, cvp26-0, .*gelu"):
         get_scheme("siren")

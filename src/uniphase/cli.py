@@ -437,6 +437,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         warnings.showwarning = lambda message, *_: print(f"uniphase: note: {message}", file=sys.stderr)
         try:
             app(sys.argv[1:] if arguments is None else arguments)
+        except BrokenPipeError:  # the reader of a pipe has seen enough; nothing is left to be flushed to it at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
         except (ValueError, OSError, MemoryError) as error:
             _fail(str(error))
         except RuntimeError as error:

@@ -24,7 +24,7 @@ from .networks import CoordinateMLP
 
 # The step of each kind of array, relative to that of the hidden weights. Within a factor of three of them little
 # changes; benchmarks/quality.py measures the rate that multiplies them all.
-_PHASE, _OUTPUT, _OFFSET = 0.5, 10.0, 0.3
+_INPUT, _PHASE, _OUTPUT, _OFFSET = 0.15, 0.5, 10.0, 0.3
 
 
 def default_rate(network: CoordinateMLP) -> float:
@@ -98,7 +98,7 @@ def muon_in_units(network: CoordinateMLP, units: Units) -> optax.GradientTransfo
         "input": optax.chain(
             _map(lambda g: g @ units.input_factor),
             _orthogonal(),
-            _map(lambda u: (_PHASE * math.sqrt(width) / omega) * u @ units.input_factor.T),  # entries of size _PHASE
+            _map(lambda u: (_INPUT * math.sqrt(width) / omega) * u @ units.input_factor.T),  # entries of size _INPUT
         ),
         "hidden": optax.chain(_orthogonal(), optax.scale(1 / hidden_omega)),
         "output": optax.chain(

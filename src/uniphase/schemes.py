@@ -11,8 +11,8 @@ the output layer, in the law of the biases and in where ω acts; here each choic
 
 import inspect
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from .blueprints import Activation, Blueprint, LayerPlan
 from .laws import ColumnNormal, Constant, Law, Normal, RowNormal, Uniform, as_matrix
@@ -267,12 +267,16 @@ def gelu(target: Target, *, width: int, depth: int) -> Blueprint:
 
 @dataclass(frozen=True)
 class Scheme:
-    """An entry of `SCHEMES`: the function, the paper that it follows, and what it does with biases."""
+    """An entry of `SCHEMES`: the function, the paper that it follows, and what it does with biases.
+
+    The defaults of the function are for images; `sound` holds what the paper has for sounds on [-100, 100] instead.
+    """
 
     name: str
     blueprint: Callable[..., Blueprint]
     paper: str
     biases: str
+    sound: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -294,10 +298,34 @@ SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
         Scheme("uniform-phase", uniform_phase, "Kuang et al. 2026", "uniform around the circle; output at the mean"),
-        Scheme("sm20", sm20, "Sitzmann et al. 2020", "uniform ±1/√fan_in; none at the output"),
-        Scheme("cvp26-0", cvp26_0, "Combette et al. 2026, σ_a = 0", "input as sm20; hidden zero; none at the output"),
-        Scheme("cvp26-1", cvp26_1, "Combette et al. 2026, σ_a = 1", "input as sm20; hidden Normal; none at the output"),
-        Scheme("tanh-pe", tanh_pe, "Tancik et al. 2020, Glorot & Bengio 2010", "zero; none in the encoding"),
+        Scheme(
+            "sm20",
+            sm20,
+            "Sitzmann et al. 2020",
+            "uniform ±1/√fan_in; none at the output",
+            {"omega": 30.0, "hidden_omega": 30.0},
+        ),
+        Scheme(
+            "cvp26-0",
+            cvp26_0,
+            "Combette et al. 2026, σ_a = 0",
+            "input as sm20; hidden zero; none at the output",
+            {"omega": 30.0},
+        ),
+        Scheme(
+            "cvp26-1",
+            cvp26_1,
+            "Combette et al. 2026, σ_a = 1",
+            "input as sm20; hidden Normal; none at the output",
+            {"omega": 30.0},
+        ),
+        Scheme(
+            "tanh-pe",
+            tanh_pe,
+            "Tancik et al. 2020, Glorot & Bengio 2010",
+            "zero; none in the encoding",
+            {"std": 10.0},
+        ),
         Scheme("relu", relu, "He et al. 2015", "zero"),
         Scheme("silu", silu, "Glorot & Bengio 2010", "zero"),
         Scheme("gelu", gelu, "Glorot & Bengio 2010", "zero"),

@@ -81,16 +81,18 @@ def default_recipe(field: Field, network: CoordinateMLP) -> Recipe:
     """The recipe that needs no choice.
 
     Muon in the units of the signal at `default_rate`, falling to a hundredth along a cosine, with 8,192 samples a step.
-    Steps grow with the square root of the number of values, from 300 to 1,000: what a small signal gains by more of
-    them on its samples, it loses between them.
+    Steps grow with the square root of the number of values, from 300 to 1,000, and below 32,000 values the rate falls
+    to a half: what a small signal gains by more on its samples, it loses between them.
 
     !!! example
         ```python
         recipe = default_recipe(field, network)
         ```
     """
-    steps = 10 * round(float(np.clip(3.2 * math.sqrt(field.samples * field.out_size), 300, 1000)) / 10)
-    return Recipe("muon", default_rate(network), 0.01, steps, min(8192, field.samples))
+    values = field.samples * field.out_size
+    rate = default_rate(network) * float(np.clip(values / 32_000, 0.5, 1))
+    steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 300, 1000)) / 10)
+    return Recipe("muon", rate, 0.01, steps, min(8192, field.samples))
 
 
 def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:
@@ -212,7 +214,7 @@ def fit(
             if checkpoint is not None and now - saved > checkpoint_seconds:
                 task.save(checkpoint, state)
                 saved = now
-            if target_db is not None and -10 * math.log10(state.latest) >= target_db:
+            if target_db is not None and _decibels(state.latest) >= target_db:
                 stop = "target"
                 break
             if seconds is not None and state.seconds >= seconds:
@@ -348,9 +350,8 @@ class _Task:
         speed = state.step / state.seconds
         left = (self.recipe.steps - state.step) / speed
         left = left if seconds is None else min(left, max(0.0, seconds - state.seconds))
-        decibels = -10 * math.log10(state.latest)
-        peak = 10 * math.log10((high - low) ** 2 / mse) if high > low else math.inf
-        return Progress(state.step, self.recipe.steps, mse, decibels, peak, speed, left)
+        peak = _decibels(mse / (high - low) ** 2) if high > low else math.inf
+        return Progress(state.step, self.recipe.steps, mse, _decibels(state.latest), peak, speed, left)
 
     def save(self, path: str | os.PathLike[str], state: _State) -> None:
         numbers = {key: getattr(state, key) for key in ("step", "seconds", "rate_scale", "best", "latest", "retreats")}
@@ -364,6 +365,10 @@ class _Task:
         if header["identity"] != self.identity:
             raise ValueError(f"{path}: a checkpoint of another fit; remove it, or repeat the settings it was made with")
         return _State(eqx.combine(network, static), optimizer, np.asarray(losses), **header["numbers"])
+
+
+def _decibels(loss: float) -> float:
+    return -10 * math.log10(loss) if loss > 0 else math.inf
 
 
 def _optimizer(network: CoordinateMLP, name: Optimizer, units: Units) -> optax.GradientTransformation:

@@ -400,7 +400,9 @@ def _draw(subject: Subject, scheme: str, options: Options, seed: int) -> tuple[B
         width, depth = 256, 5 if field.medium == "sound" else 11
     width = width if options.width is None else options.width
     depth = depth if options.depth is None else options.depth
-    blueprint = get_scheme(scheme).blueprint(subject.moments, width=width, depth=depth)
+    entry = get_scheme(scheme)
+    frequencies = entry.sound if field.medium == "sound" else {}
+    blueprint = entry.blueprint(subject.moments, width=width, depth=depth, **frequencies)
     return blueprint, CoordinateMLP(blueprint, key=jax.random.key(seed))
 
 
