@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from uniphase.moments import prescribe_moments
+from uniphase.fields import Grid
+from uniphase.moments import estimate_moments, prescribe_moments
 from uniphase.networks import CoordinateMLP
 from uniphase.schemes import SCHEMES, cvp26_1, get_scheme, sm20, tanh_pe, uniform_phase
 
@@ -31,7 +32,7 @@ def naive(network, blueprint, x):
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_network_equals_its_definition(name):
-    blueprint = get_scheme(name).blueprint(MOMENTS, width=32, depth=3)
+    blueprint = get_scheme(name).blueprint(MOMENTS, width=16, depth=2)
     network = CoordinateMLP(blueprint, key=jax.random.key(0))
     x = np.random.default_rng(0).uniform(-1, 1, (100, 2)).astype(np.float32)
     exact = naive(network, blueprint, x.astype(np.float64))
@@ -41,7 +42,7 @@ def test_network_equals_its_definition(name):
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_double_precision(name, x64):
-    blueprint = get_scheme(name).blueprint(MOMENTS, width=32, depth=3)
+    blueprint = get_scheme(name).blueprint(MOMENTS, width=16, depth=2)
     network = CoordinateMLP(blueprint, key=jax.random.key(0))
     assert {leaf.dtype for leaf in jax.tree.leaves(network)} == {np.dtype("float64")}
     x = np.random.default_rng(0).uniform(-1, 1, (100, 2))
@@ -50,7 +51,7 @@ def test_double_precision(name, x64):
 
 
 def test_precision_can_be_chosen(x64):
-    network = CoordinateMLP(uniform_phase(MOMENTS, width=8, depth=1), dtype=jnp.float32, key=jax.random.key(0))
+    network = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=2), dtype=jnp.float32, key=jax.random.key(0))
     assert {leaf.dtype for leaf in jax.tree.leaves(network)} == {np.dtype("float32")}
     assert network(jnp.zeros(2, jnp.float32)).dtype == jnp.float32
 
@@ -96,7 +97,7 @@ def test_omega_multiplies_the_bias_too():
 
 
 def test_an_ensemble_is_drawn_under_vmap():
-    blueprint = uniform_phase(MOMENTS, width=8, depth=2)
+    blueprint = uniform_phase(MOMENTS, width=16, depth=2)
     keys = jax.random.split(jax.random.key(0), 5)
     ensemble = eqx.filter_vmap(lambda key: CoordinateMLP(blueprint, key=key))(keys)
     outputs = eqx.filter_vmap(lambda network: network(jnp.zeros(2)))(ensemble)
@@ -116,23 +117,20 @@ def test_one_compilation_serves_all_signals_of_a_shape():
 
     for length in (0.1, 0.2):
         moments = prescribe_moments(length_scale=[length, length])
-        evaluate(CoordinateMLP(uniform_phase(moments, width=8, depth=1), key=jax.random.key(0)), jnp.zeros(2))
+        evaluate(CoordinateMLP(uniform_phase(moments, width=16, depth=2), key=jax.random.key(0)), jnp.zeros(2))
     assert compilations == 1
 
 
 def test_the_encoding_is_frozen():
-    network = CoordinateMLP(tanh_pe((2, 1), width=8, depth=1), key=jax.random.key(0))
+    network = CoordinateMLP(tanh_pe((2, 1), width=16, depth=2), key=jax.random.key(0))
     gradients = eqx.filter_grad(lambda n: n(jnp.array([0.1, 0.2])).sum())(network)
     assert not gradients.layers[0].weight.any()
     assert gradients.layers[1].weight.any()
 
 
 def test_a_constant_signal_gives_a_valid_network():
-    from uniphase.fields import Grid
-    from uniphase.moments import estimate_moments
-
     with pytest.warns(UserWarning, match="constant"):
         moments = estimate_moments(Grid(np.full((8, 8, 3), 0.25)))
-    network = CoordinateMLP(uniform_phase(moments, width=64, depth=2), key=jax.random.key(0))
+    network = CoordinateMLP(uniform_phase(moments, width=16, depth=2), key=jax.random.key(0))
     values = jax.vmap(network)(jnp.zeros((4, 2)))
     np.testing.assert_allclose(values, 0.25, atol=6e-3)  # six times √ε

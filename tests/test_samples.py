@@ -93,8 +93,7 @@ def run_sharded(path, size, *arguments, devices=1):
     return subprocess.Popen([sys.executable, "-c", SHARDED, str(path), str(size), *arguments], env=environment)
 
 
-@pytest.mark.parametrize("size", [24, 23])  # 23² points cannot be shared evenly
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(("size", "processes"), [(23, 1), (24, 2)])  # 23² points cannot be shared evenly
 def test_two_devices_compute_what_one_does(tmp_path, size, processes):
     """Two devices of one process, or one each of two that talk over the loopback."""
     one, two = tmp_path / "one.npz", tmp_path / "two.npz"
