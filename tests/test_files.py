@@ -1,8 +1,6 @@
 import errno
 import os
 import re
-import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -11,51 +9,14 @@ import tifffile
 from PIL import Image
 from skimage import color, transform, util
 
+from images import random_pixels, stored_integers, write_png16
 from uniphase import files
-
-
-def _random(*shape: int, dtype: type = np.uint8) -> np.ndarray:
-    info = np.iinfo(dtype)
-    return np.random.default_rng(0).integers(info.min, info.max, shape, dtype, endpoint=True)
-
-
-def _recovered(grid: files.Grid, dtype: type) -> np.ndarray:
-    """The integers that were stored: exact, since float32 resolves all of 16 bits."""
-    assert grid.values.dtype == np.float32
-    return np.rint(grid.values.astype(np.float64) * np.iinfo(dtype).max).astype(dtype)
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def _write_png16(path, values: np.ndarray, *, interlaced: bool = False, extra: bytes = b"") -> None:
-    """A 16-bit PNG, which Pillow writes only in gray. Rows use the Sub filter, as one without filters is too easy."""
-    height, width, channels = values.shape
-    passes = [(0, 0, 1, 1)]
-    if interlaced:
-        passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
-    rows = b""
-    for top, left, down, right in passes:
-        part = values[top::down, left::right]
-        for row in part.astype(">u2") if part.size else []:
-            data = np.frombuffer(row.tobytes(), np.uint8)
-            rows += b"\x01" + (data - np.pad(data, (2 * channels, 0))[: len(data)]).tobytes()
-    kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    header = struct.pack(">IIBBBBB", width, height, 16, kind, 0, 0, interlaced)
-    path.write_bytes(
-        b"\x89PNG\r\n\x1a\n"
-        + _chunk(b"IHDR", header)
-        + extra
-        + _chunk(b"IDAT", zlib.compress(rows))
-        + _chunk(b"IEND", b"")
-    )
 
 
 @pytest.mark.parametrize(("shape", "channels"), [((6, 9), 1), ((6, 9, 1), 1), ((6, 9, 3), 3)])
 def test_image_from_an_array(shape, channels):
-    stored = _random(*shape)
-    np.testing.assert_array_equal(_recovered(files.image(stored), np.uint8), stored.reshape(6, 9, channels))
+    stored = random_pixels(*shape)
+    np.testing.assert_array_equal(stored_integers(files.image(stored), np.uint8), stored.reshape(6, 9, channels))
 
 
 @pytest.mark.parametrize("alpha", [np.uint8(254), np.float32(0.9)])
@@ -68,7 +29,7 @@ def test_alpha_of_an_array_is_said(alpha):
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 @pytest.mark.parametrize("size", [16, 90])
 def test_resize_is_that_of_skimage_on_the_stored_type(shape, dtype, size):
-    stored = _random(*shape, dtype=dtype)
+    stored = random_pixels(*shape, dtype=dtype)
     new = (round(shape[0] * size / max(shape)), round(shape[1] * size / max(shape)))
     expected = np.asarray(transform.resize(stored, new, anti_aliasing=True), np.float32)
     values = files.image(stored, size=size).values
@@ -90,7 +51,7 @@ def test_resize_of_one_bit_is_antialiased(tmp_path):
 
 
 def test_colour_comes_after_resizing():
-    stored = _random(40, 60, 3)
+    stored = random_pixels(40, 60, 3)
     resized = transform.resize(stored, (20, 30), anti_aliasing=True)
     lab = files.image(stored, size=30, space="lab").values
     np.testing.assert_array_equal(lab, color.rgb2lab(resized).astype(np.float32))
@@ -99,9 +60,9 @@ def test_colour_comes_after_resizing():
 
 
 def test_gray_is_replicated():
-    stored = _random(6, 9)
+    stored = random_pixels(6, 9)
     replicated = np.repeat(stored[..., None], 3, axis=-1)
-    np.testing.assert_array_equal(_recovered(files.image(stored, space="rgb"), np.uint8), replicated)
+    np.testing.assert_array_equal(stored_integers(files.image(stored, space="rgb"), np.uint8), replicated)
     lab = color.rgb2lab(util.img_as_float32(replicated))
     np.testing.assert_array_equal(files.image(stored, space="lab").values, lab)
     np.testing.assert_array_equal(files.image(stored, space="gray").values, files.image(stored).values)
@@ -136,7 +97,7 @@ def test_a_size_that_flattens_an_axis():
 @pytest.mark.parametrize(("name", "subtype"), [("a.wav", "FLOAT"), ("a.wav", "PCM_16"), ("a.flac", "PCM_16")])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_sound(tmp_path, name, subtype, channels):
-    stored = _random(1000, channels, dtype=np.int16) / np.float32(32768)
+    stored = random_pixels(1000, channels, dtype=np.int16) / np.float32(32768)
     soundfile.write(tmp_path / name, stored, 8000, subtype=subtype)
     grid = files.read(tmp_path / name)
     assert grid.extents == ((-100.0, 100.0),)
@@ -146,7 +107,7 @@ def test_sound(tmp_path, name, subtype, channels):
 
 @pytest.mark.parametrize("dtype", [np.int16, np.int32])
 def test_sound_from_integers_is_scaled_as_a_file_is(tmp_path, dtype):
-    stored = _random(100, dtype=dtype)
+    stored = random_pixels(100, dtype=dtype)
     soundfile.write(tmp_path / "a.wav", stored, 8000, subtype="PCM_16" if dtype == np.int16 else "PCM_32")
     np.testing.assert_array_equal(files.audio(stored).values, files.audio(tmp_path / "a.wav").values)
 
@@ -171,7 +132,7 @@ def test_arrays_that_are_no_sounds(source, message):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int16, bool])
 def test_npy_stays_on_the_disk(tmp_path, dtype):
-    stored = _random(4, 5, 6).astype(dtype)
+    stored = random_pixels(4, 5, 6).astype(dtype)
     np.save(tmp_path / "a.npy", stored)
     grid = files.read(tmp_path / "a.npy")
     assert isinstance(grid.values, np.memmap)
@@ -205,7 +166,7 @@ def test_axes_that_do_not_fit(shape, axes):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, bool])
 def test_resized_volume_keeps_its_units(dtype):
-    stored = (_random(8, 12, 10) / 2).astype(dtype)
+    stored = (random_pixels(8, 12, 10) / 2).astype(dtype)
     grid = files.volume(stored, size=6)
     expected = transform.resize(stored.astype(np.float32), (4, 6, 5), anti_aliasing=True)
     np.testing.assert_array_equal(grid.values[..., 0], expected)
@@ -217,7 +178,7 @@ def test_read_passes_the_options_on(tmp_path):
     grid = files.read(tmp_path / "a.npy", axes=3, size=4, align="corners")
     assert grid.shape == (4, 3, 2)
     assert grid.align == "corners"
-    Image.fromarray(_random(8, 6)).save(tmp_path / "a.png")
+    Image.fromarray(random_pixels(8, 6)).save(tmp_path / "a.png")
     grid = files.read(tmp_path / "a.png", size=4, space="lab", align="corners")
     assert grid.values.shape == (4, 3, 3)
     assert grid.align == "corners"
@@ -240,17 +201,17 @@ def test_options_and_suffixes_that_do_not_fit(name, options, message):
 
 
 def _truncated_jpeg(path):
-    Image.fromarray(_random(64, 64, 3)).save(path)
+    Image.fromarray(random_pixels(64, 64, 3)).save(path)
     path.write_bytes(path.read_bytes()[:2000])
 
 
 def _truncated_png16(path):
-    _write_png16(path, _random(64, 64, 3, dtype=np.uint16))
+    write_png16(path, random_pixels(64, 64, 3, dtype=np.uint16))
     path.write_bytes(path.read_bytes()[:2000])
 
 
 def _truncated_flac(path):
-    soundfile.write(path, _random(20000, dtype=np.int16), 8000)
+    soundfile.write(path, random_pixels(20000, dtype=np.int16), 8000)
     path.write_bytes(path.read_bytes()[:20000])
 
 
@@ -327,7 +288,7 @@ def test_missing_file(tmp_path, name):
 
 @pytest.mark.parametrize("limit", [40, 70])  # 100 pixels: beyond twice the limit Pillow's error, below it the warning
 def test_decompression_bomb(tmp_path, monkeypatch, limit):
-    Image.fromarray(_random(10, 10)).save(tmp_path / "a.png")
+    Image.fromarray(random_pixels(10, 10)).save(tmp_path / "a.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
     with pytest.raises(ValueError, match=r"a.png: .*100 pixels.* save it as NPY$") as caught:
         files.image(tmp_path / "a.png")
@@ -347,7 +308,7 @@ def test_forbidden_file(tmp_path, monkeypatch):
 
 
 def test_the_medium_is_known(tmp_path):
-    pixels = _random(6, 9, 3)
+    pixels = random_pixels(6, 9, 3)
     assert [files.image(pixels, space=space).medium for space in (None, "gray", "rgb", "lab")] == [
         "rgb",
         "gray",
@@ -364,9 +325,9 @@ def test_the_medium_is_known(tmp_path):
 @pytest.mark.parametrize("name", ["a.png", "a.TIF", "a.tiff"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_images_are_written_as_they_are_read(tmp_path, name, channels):
-    pixels = _random(6, 9, channels)
+    pixels = random_pixels(6, 9, channels)
     files.write(tmp_path / name, pixels / np.float32(255), medium="rgb" if channels == 3 else None)
-    np.testing.assert_array_equal(_recovered(files.read(tmp_path / name), np.uint8), pixels)
+    np.testing.assert_array_equal(stored_integers(files.read(tmp_path / name), np.uint8), pixels)
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.jpeg", "a.webp"])
@@ -383,16 +344,16 @@ def test_images_are_rounded_and_clipped(tmp_path):
 
 
 def test_lab_is_converted_back(tmp_path):
-    pixels = _random(6, 9, 3)
+    pixels = random_pixels(6, 9, 3)
     files.write_image(tmp_path / "a.png", files.image(pixels, space="lab").values, "lab")
-    np.testing.assert_array_equal(_recovered(files.image(tmp_path / "a.png"), np.uint8), pixels)
+    np.testing.assert_array_equal(stored_integers(files.image(tmp_path / "a.png"), np.uint8), pixels)
     files.write_image(tmp_path / "b.png", np.full((2, 3, 3), [10.0, -50.0, 200.0]), "lab")  # no colour at all: clipped
 
 
 @pytest.mark.parametrize("name", ["a.wav", "a.flac"])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_sounds_are_written_as_they_are_read(tmp_path, name, channels):
-    stored = _random(1000, channels, dtype=np.int16) / np.float32(32768)
+    stored = random_pixels(1000, channels, dtype=np.int16) / np.float32(32768)
     files.write(tmp_path / name, stored, rate=7999.9)
     grid = files.read(tmp_path / name)
     assert grid.rate == 8000

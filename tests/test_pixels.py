@@ -1,6 +1,4 @@
 import re
-import struct
-import zlib
 from typing import Any
 
 import numpy as np
@@ -8,49 +6,12 @@ import pytest
 import tifffile
 from PIL import Image
 
+from images import png_chunk, random_pixels, stored_integers, write_png16
 from uniphase import files
-
-
-def _random(*shape: int, dtype: type = np.uint8) -> np.ndarray:
-    info = np.iinfo(dtype)
-    return np.random.default_rng(0).integers(info.min, info.max, shape, dtype, endpoint=True)
-
-
-def _recovered(grid: files.Grid, dtype: type) -> np.ndarray:
-    """The integers that were stored: exact, since float32 resolves all of 16 bits."""
-    assert grid.values.dtype == np.float32
-    return np.rint(grid.values.astype(np.float64) * np.iinfo(dtype).max).astype(dtype)
 
 
 def _options(name: str) -> dict[str, Any]:
     return {"lossless": True, "exact": True} if name.endswith(".webp") else {}
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def _write_png16(path, values: np.ndarray, *, interlaced: bool = False, extra: bytes = b"") -> None:
-    """A 16-bit PNG, which Pillow writes only in gray. Rows use the Sub filter, as one without filters is too easy."""
-    height, width, channels = values.shape
-    passes = [(0, 0, 1, 1)]
-    if interlaced:
-        passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
-    rows = b""
-    for top, left, down, right in passes:
-        part = values[top::down, left::right]
-        for row in part.astype(">u2") if part.size else []:
-            data = np.frombuffer(row.tobytes(), np.uint8)
-            rows += b"\x01" + (data - np.pad(data, (2 * channels, 0))[: len(data)]).tobytes()
-    kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    header = struct.pack(">IIBBBBB", width, height, 16, kind, 0, 0, interlaced)
-    path.write_bytes(
-        b"\x89PNG\r\n\x1a\n"
-        + _chunk(b"IHDR", header)
-        + extra
-        + _chunk(b"IDAT", zlib.compress(rows))
-        + _chunk(b"IEND", b"")
-    )
 
 
 @pytest.mark.parametrize(
@@ -58,47 +19,47 @@ def _write_png16(path, values: np.ndarray, *, interlaced: bool = False, extra: b
     [("a.png", 1), ("a.png", 3), ("a.TIF", 1), ("a.tiff", 3), ("a.bmp", 1), ("a.bmp", 3), ("a.webp", 3)],
 )
 def test_eight_bits(tmp_path, name, channels):
-    stored = _random(6, 9, channels)
+    stored = random_pixels(6, 9, channels)
     Image.fromarray(stored.squeeze()).save(tmp_path / name, **_options(name))
     grid = files.read(tmp_path / name)
     assert grid.extents == ((-1.0, 1.0), (-1.0, 1.0))
     assert grid.align == "centers"
-    np.testing.assert_array_equal(_recovered(grid, np.uint8), stored)
+    np.testing.assert_array_equal(stored_integers(grid, np.uint8), stored)
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB"])
 def test_jpeg(tmp_path, mode):
     path = tmp_path / "a.jpg"
-    Image.fromarray(_random(16, 24, 3)).convert(mode).save(path)
+    Image.fromarray(random_pixels(16, 24, 3)).convert(mode).save(path)
     with Image.open(path) as file:
         decoded = np.asarray(file).reshape(16, 24, -1)
-    np.testing.assert_array_equal(_recovered(files.image(str(path)), np.uint8), decoded)
+    np.testing.assert_array_equal(stored_integers(files.image(str(path)), np.uint8), decoded)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".tif"])
 def test_one_bit(tmp_path, suffix):
-    stored = _random(5, 11) > 100
+    stored = random_pixels(5, 11) > 100
     Image.fromarray(stored).save(tmp_path / f"a{suffix}")
     np.testing.assert_array_equal(files.image(tmp_path / f"a{suffix}").values[..., 0], stored)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".tif"])
 def test_sixteen_bit_gray(tmp_path, suffix):
-    stored = _random(6, 9, dtype=np.uint16)
+    stored = random_pixels(6, 9, dtype=np.uint16)
     Image.fromarray(stored).save(tmp_path / f"a{suffix}")
-    np.testing.assert_array_equal(_recovered(files.image(tmp_path / f"a{suffix}"), np.uint16)[..., 0], stored)
+    np.testing.assert_array_equal(stored_integers(files.image(tmp_path / f"a{suffix}"), np.uint16)[..., 0], stored)
 
 
 @pytest.mark.parametrize("interlaced", [False, True])
 @pytest.mark.parametrize("channels", [2, 3, 4])
 def test_sixteen_bit_colour_png_keeps_its_precision(tmp_path, channels, interlaced):
-    stored = _random(7, 10, channels, dtype=np.uint16)
+    stored = random_pixels(7, 10, channels, dtype=np.uint16)
     alpha = channels in (2, 4)
     if alpha:
         stored[..., -1] = 65535
-    _write_png16(tmp_path / "a.png", stored, interlaced=interlaced)
+    write_png16(tmp_path / "a.png", stored, interlaced=interlaced)
     expected = stored[..., :-1] if alpha else stored
-    np.testing.assert_array_equal(_recovered(files.image(tmp_path / "a.png"), np.uint16), expected)
+    np.testing.assert_array_equal(stored_integers(files.image(tmp_path / "a.png"), np.uint16), expected)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +77,7 @@ def test_sixteen_bit_colour_png_keeps_its_precision(tmp_path, channels, interlac
 )
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_sixteen_bit_tiff_keeps_its_precision(tmp_path, options, channels):
-    stored = _random(21, 18, channels, dtype=np.uint16)
+    stored = random_pixels(21, 18, channels, dtype=np.uint16)
     if channels == 4:
         stored[..., 3] = 65535
     planes = channels > 1 and "planarconfig" in options
@@ -125,7 +86,7 @@ def test_sixteen_bit_tiff_keeps_its_precision(tmp_path, options, channels):
     written = np.moveaxis(stored, -1, 0) if planes else stored.squeeze()
     tifffile.imwrite(tmp_path / "a.tif", written, photometric="rgb" if channels > 1 else "minisblack", **options)
     expected = stored[..., :3]
-    np.testing.assert_array_equal(_recovered(files.image(tmp_path / "a.tif"), np.uint16), expected)
+    np.testing.assert_array_equal(stored_integers(files.image(tmp_path / "a.tif"), np.uint16), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -138,7 +99,7 @@ def test_float_tiff_is_kept(tmp_path, dtype, channels):
 
 @pytest.mark.parametrize("dtype", [np.int16, np.uint32])
 def test_other_integers_are_scaled_by_their_own_range(tmp_path, dtype):
-    stored = _random(6, 9, dtype=dtype) // 2
+    stored = random_pixels(6, 9, dtype=dtype) // 2
     tifffile.imwrite(tmp_path / "a.tif", stored)
     expected = stored / np.iinfo(dtype).max
     np.testing.assert_allclose(files.image(tmp_path / "a.tif").values[..., 0], expected, rtol=1e-7)  # float32
@@ -150,7 +111,7 @@ def test_palette(tmp_path, suffix):
     file.putpalette([255, 0, 0, 0, 128, 0, 0, 0, 64])
     file.save(tmp_path / f"a{suffix}")
     expected = np.array([[255, 0, 0], [0, 128, 0], [0, 0, 64]])[[[0, 1, 2], [2, 1, 0]]]
-    np.testing.assert_array_equal(_recovered(files.image(tmp_path / f"a{suffix}"), np.uint8), expected)
+    np.testing.assert_array_equal(stored_integers(files.image(tmp_path / f"a{suffix}"), np.uint8), expected)
 
 
 def test_cmyk(tmp_path):
@@ -173,23 +134,23 @@ def test_orientation_is_applied(tmp_path, suffix):
 
 
 def test_orientation_of_sixteen_bit_colour(tmp_path):
-    stored = _random(4, 6, 3, dtype=np.uint16)
+    stored = random_pixels(4, 6, 3, dtype=np.uint16)
     exif = Image.Exif()
     exif[0x0112] = 6
-    _write_png16(tmp_path / "a.png", stored, extra=_chunk(b"eXIf", exif.tobytes().removeprefix(b"Exif\0\0")))
-    np.testing.assert_array_equal(_recovered(files.image(tmp_path / "a.png"), np.uint16), np.rot90(stored, -1))
+    write_png16(tmp_path / "a.png", stored, extra=png_chunk(b"eXIf", exif.tobytes().removeprefix(b"Exif\0\0")))
+    np.testing.assert_array_equal(stored_integers(files.image(tmp_path / "a.png"), np.uint16), np.rot90(stored, -1))
 
 
 @pytest.mark.parametrize(("name", "channels"), [("a.png", 2), ("a.png", 4), ("a.tif", 2), ("a.tif", 4), ("a.webp", 4)])
 def test_alpha_is_said_unless_opaque(tmp_path, name, channels):
-    stored = _random(6, 9, channels)
+    stored = random_pixels(6, 9, channels)
     Image.fromarray(stored).save(tmp_path / name, **_options(name))
     with pytest.warns(UserWarning, match=f"^{re.escape(str(tmp_path / name))}: dropped its alpha channel$"):
         grid = files.image(tmp_path / name)
-    np.testing.assert_array_equal(_recovered(grid, np.uint8), stored[..., :-1])
+    np.testing.assert_array_equal(stored_integers(grid, np.uint8), stored[..., :-1])
     stored[..., -1] = 255
     Image.fromarray(stored).save(tmp_path / name, **_options(name))
-    np.testing.assert_array_equal(_recovered(files.image(tmp_path / name), np.uint8), stored[..., :-1])
+    np.testing.assert_array_equal(stored_integers(files.image(tmp_path / name), np.uint8), stored[..., :-1])
 
 
 @pytest.mark.parametrize("transparency", [1, b"\xff\x80\xff"])
@@ -200,7 +161,7 @@ def test_transparent_palette_is_said(tmp_path, transparency):
     with pytest.warns(UserWarning, match="dropped its alpha channel"):
         grid = files.image(tmp_path / "a.png")
     expected = np.array([[255, 0, 0], [0, 128, 0], [0, 0, 64]])[[[0, 1], [2, 1]]]
-    np.testing.assert_array_equal(_recovered(grid, np.uint8), expected)
+    np.testing.assert_array_equal(stored_integers(grid, np.uint8), expected)
 
 
 @pytest.mark.parametrize(("mode", "key"), [("1", 0), ("L", 7), ("RGB", (7, 7, 7)), ("I;16", 7)])
@@ -215,11 +176,11 @@ def test_transparent_colour_is_said(tmp_path, mode, key):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 def test_unspecified_channels_are_said(tmp_path, dtype):
-    stored = _random(6, 9, 4, dtype=dtype)
+    stored = random_pixels(6, 9, 4, dtype=dtype)
     tifffile.imwrite(tmp_path / "a.tif", stored, photometric="rgb", extrasamples=["unspecified"])
     with pytest.warns(UserWarning, match="dropped its unspecified channels"):
         grid = files.image(tmp_path / "a.tif")
-    np.testing.assert_array_equal(_recovered(grid, dtype), stored[..., :3])
+    np.testing.assert_array_equal(stored_integers(grid, dtype), stored[..., :3])
 
 
 @pytest.mark.parametrize("suffix", [".gif", ".png", ".tif", ".webp"])
@@ -228,7 +189,7 @@ def test_further_frames_are_said(tmp_path, suffix):
     frames[0].save(tmp_path / f"a{suffix}", save_all=True, append_images=frames[1:], **_options(suffix))
     with pytest.warns(UserWarning, match=f"a{suffix}: dropped all but the first of its 3 frames$"):
         grid = files.image(tmp_path / f"a{suffix}")
-    np.testing.assert_array_equal(_recovered(grid, np.uint8), 10)
+    np.testing.assert_array_equal(stored_integers(grid, np.uint8), 10)
 
 
 def test_further_pages_of_a_tiff_beyond_pillow_are_said(tmp_path):
