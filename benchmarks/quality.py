@@ -32,6 +32,8 @@ PAGE = Path(__file__).with_name("quality.md")
 WIDTH, DEPTH = 128, 3
 MANY = 10**6  # steps that no budget reaches: the time decides
 PHOTOS = ("camera", "clock", "astronaut", "coffee", "cat")
+# The constants of the default rule were chosen by looking at the other signals and at Cameraman; never at these.
+UNSEEN = ("coins", "rocket")
 
 
 def volume(n: int) -> up.Grid:
@@ -65,6 +67,8 @@ SIGNALS = {
     "gravel": lambda: photo(skimage.data.gravel()),
     "bach": sound,
     "volume": lambda: (volume(36), volume(72)),
+    "coins": lambda: photo(skimage.data.coins()),
+    "rocket": lambda: photo(skimage.data.rocket()),
 }
 FACTORS = {"default": 1.0, "rate/4": 0.25, "rate/2": 0.5, "rate×2": 2.0, "rate×4": 4.0}
 CONTENDERS = (*FACTORS, "siren", "paper")
@@ -170,6 +174,10 @@ def report() -> str:
         f"Python {platform.python_version()}, JAX {jax.__version__} on {jax.default_backend()}, "
         f"uniphase {version('uniphase')}. All contenders have networks of the same size and the same wall time, and "
         "took turns. The machine was doing other work as well, so that only comparisons within a row count.",
+        "",
+        "The rate, the width, the number of steps and the step of the input weights of the default were settled after "
+        "looking at earlier runs on these signals and at the test SNR of Cameraman, so those rows are not a test of the "
+        f"rule. The rows {' and '.join(UNSEEN)} are: they were added when it stood.",
     ]
     for key, title in (("train_snr_db", "train SNR (dB)"), ("test_snr_db", "test SNR (dB)")):
         lines += ["", f"| {title} | {' | '.join(CONTENDERS)} |", "|---" * (len(CONTENDERS) + 1) + "|"]
@@ -202,6 +210,9 @@ def verdicts(records: list[dict]) -> list[str]:
         + ", ".join(f"{signal} {loss:.1f}" for signal, loss in losses.items())
         + ".",
         f"- Default above SIREN on the median photo: {statistics.median(gains):.1f} dB.",
+        "- Default above SIREN on the unseen photos: "
+        + ", ".join(f"{s} {mean(records, s, 'default') - mean(records, s, 'siren'):.1f} dB" for s in UNSEEN)
+        + ".",
         f"- Runs of the default that exploded and went back: {len(exploded)}.",
     ]
     for r in cameramen:
