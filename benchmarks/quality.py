@@ -176,8 +176,8 @@ def report() -> str:
         "took turns. The machine was doing other work as well, so that only comparisons within a row count.",
         "",
         "The rate, the width, the number of steps and the step of the input weights of the default were settled after "
-        "looking at earlier runs on these signals and at the test SNR of Cameraman, so those rows are not a test of the "
-        f"rule. The rows {' and '.join(UNSEEN)} are: they were added when it stood.",
+        "looking at earlier runs on these signals and at the test SNR of Cameraman, so those rows are not a test of "
+        f"the rule. The rows {' and '.join(UNSEEN)} are: they were added when it stood.",
     ]
     for key, title in (("train_snr_db", "train SNR (dB)"), ("test_snr_db", "test SNR (dB)")):
         lines += ["", f"| {title} | {' | '.join(CONTENDERS)} |", "|---" * (len(CONTENDERS) + 1) + "|"]

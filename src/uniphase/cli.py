@@ -222,6 +222,8 @@ def compare(
 ):
     """Train several initializations on a signal, all with the same recipe, and show them side by side.
 
+    The default recipe was settled on uniform-phase networks; --recipe paper is the one the paper compares them with.
+
     Examples: uniphase compare camera --size 128 --schemes uniform-phase,sm20,relu --seeds 3
 
     Parameters
