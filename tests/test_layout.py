@@ -23,6 +23,7 @@ ORDER = [
     "schemes",
     "sine",
     "networks",
+    "derivatives",
     "diagnostics",
     "render",
     "checkpoints",

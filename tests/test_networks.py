@@ -50,6 +50,16 @@ def test_double_precision(name, x64):
     np.testing.assert_allclose(jax.vmap(network)(jnp.asarray(x)), exact, rtol=0, atol=1e-12 * np.abs(exact).max())
 
 
+@pytest.mark.parametrize("name", SCHEMES)
+def test_columns_are_many_positions(name, x64):
+    """The fast layout against one position at a time."""
+    network = CoordinateMLP(get_scheme(name).blueprint(MOMENTS, width=16, depth=2), key=jax.random.key(0))
+    x = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, (100, 2)))
+    expected = jnp.stack([network(position) for position in x], axis=1)
+    # sums of 16 products in another order, in float64
+    np.testing.assert_allclose(network(x.T), expected, rtol=0, atol=1e-12 * float(jnp.abs(expected).max()))
+
+
 def test_precision_can_be_chosen(x64):
     network = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=2), dtype=jnp.float32, key=jax.random.key(0))
     assert {leaf.dtype for leaf in jax.tree.leaves(network)} == {np.dtype("float32")}

@@ -25,10 +25,9 @@ def test_samples_are_those_of_the_field(field):
 
 
 @pytest.mark.parametrize("size", [10, 100, 10**9])
-def test_a_batch_in_blocks_has_weights_that_sum_to_one(size, monkeypatch):
-    monkeypatch.setattr("uniphase.samples.BLOCK", 8)
+def test_a_batch_in_blocks_has_weights_that_sum_to_one(size):
     samples = Samples.of(Grid(np.zeros((50, 1))), jnp.dtype("float32"))
-    indices, weights = draw_batch(jax.random.key(0), samples, size)
+    indices, weights = draw_batch(jax.random.key(0), samples, size, 8)
     assert indices.shape == weights.shape
     assert indices.shape[-1] <= 8
     assert float(weights.sum()) == pytest.approx(1, rel=1e-6)
@@ -76,7 +75,7 @@ task = _Task.of(network, field, moments, recipe, 0)
 
 @jax.jit
 def gradients(network, samples):
-    batch = draw_batch(jax.random.key(0), samples, recipe.batch)
+    batch = draw_batch(jax.random.key(0), samples, recipe.batch, 100)
     return _loss_and_gradients(network, samples, *batch, np.float32(task.scale))
 
 loss, gradient = gradients(task.start(network).network, task.samples)

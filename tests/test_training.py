@@ -15,9 +15,18 @@ from uniphase.fields import Grid, Points
 from uniphase.moments import estimate_moments
 from uniphase.networks import CoordinateMLP
 from uniphase.optimizers import unit_muon
-from uniphase.samples import choose
+from uniphase.samples import Samples, choose, draw_batch
 from uniphase.schemes import SCHEMES, get_scheme, uniform_phase
-from uniphase.training import Diverged, Recipe, default_recipe, default_size, fit, measure, paper_recipe
+from uniphase.training import (
+    Diverged,
+    Recipe,
+    _loss_and_gradients,
+    default_recipe,
+    default_size,
+    fit,
+    measure,
+    paper_recipe,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +84,7 @@ def naive_fit(model, field, recipe, steps, seed=0):
 @pytest.mark.parametrize("batch", [100, 10**9])
 def test_fit_equals_its_definition(optimizer, batch, monkeypatch):
     """Blocks, the compiled loop and positions from indices against the plain loop, over a few steps."""
-    monkeypatch.setattr("uniphase.samples.BLOCK", 64)
+    monkeypatch.setattr("uniphase.samples._BLOCK_CPU", 64 * network().width)
     recipe = Recipe(optimizer, 0.01, 0.1, 12, batch)
     expected, losses = naive_fit(network(), FIELD, recipe, 12)
     result = fit(network(), FIELD, recipe=recipe)
@@ -83,6 +92,29 @@ def test_fit_equals_its_definition(optimizer, batch, monkeypatch):
     np.testing.assert_allclose(result.losses, losses, rtol=1e-3)
     for a, b in zip(jax.tree.leaves(result.network), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-2 * float(jnp.abs(b).max()))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [
+    ("float64", 1e-11),  # sums of 576 samples in another order
+    ("float32", 2e-5),  # the same, and phases of up to 100 that are off by 1e-5
+])  # fmt: skip
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_step_has_the_gradients_of_its_definition(scheme, dtype, tolerance, x64):
+    """The fast step, in columns and blocks, against the readable one."""
+    blueprint = get_scheme(scheme).blueprint(MOMENTS, width=16, depth=2)
+    model = CoordinateMLP(blueprint, dtype=jnp.dtype(dtype), key=jax.random.key(0))
+    samples = Samples.of(FIELD, jnp.dtype(dtype))
+    positions, values = samples.at(jnp.arange(FIELD.samples, dtype=jnp.int32)[None], jnp.dtype(dtype))
+
+    @jax.jit
+    @jax.value_and_grad
+    def readable(model):
+        return jnp.mean(jnp.square(jax.vmap(model)(positions) - values))
+
+    batch = draw_batch(jax.random.key(0), samples, FIELD.samples, 100)
+    found = jax.jit(_loss_and_gradients)(model, samples, *batch, jnp.asarray(1, dtype))
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(readable(model)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * float(jnp.abs(b).max()))
 
 
 def test_it_fits():

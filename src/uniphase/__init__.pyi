@@ -1,6 +1,7 @@
 from .blueprints import Blueprint as Blueprint, LayerPlan as LayerPlan
 from .checkpoints import Saved as Saved, load_network as load_network, save_network as save_network
 from .datasets import NAMES as NAMES, load as load
+from .derivatives import gradient as gradient, laplacian as laplacian
 from .diagnostics import (
     activations as activations,
     jacobian as jacobian,

@@ -2,15 +2,15 @@
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from .derivatives import gradient, laplacian
 from .fields import Align, Extent
 from .networks import CoordinateMLP
 
@@ -70,7 +70,7 @@ def render(
     spans = _intervals("extents", extents, in_size) if region is None else _intervals("region", region, in_size)
     middle, half_step = _frame(shape, spans, align, dtype)
 
-    out = jax.eval_shape(_at_point(network, derivative), middle)
+    out = eqx.filter_eval_shape(_evaluate, network, middle, derivative)
     samples = math.prod(shape)
     values = np.empty((samples, *out.shape), out.dtype)
     size = _chunk_size(network, samples, derivative)
@@ -137,31 +137,22 @@ def _render_chunk(
     derivative: Derivative | None,
 ) -> Array:
     indices = start + jnp.arange(size, dtype=jnp.int32)  # the last chunk goes beyond the end, and is cut off there
-    return jax.vmap(_at_point(network, derivative))(_positions(indices, shape, middle, half_step))
+    columns = _positions(indices, shape, middle, half_step).T
+    return jnp.moveaxis(_evaluate(network, columns, derivative), -1, 0)
 
 
-def _at_point(network: CoordinateMLP, derivative: Derivative | None) -> Callable[[Array], Array]:
+def _evaluate(network: CoordinateMLP, x: Float[Array, "in_size *n"], derivative: Derivative | None) -> Array:
     if derivative is None:
-        return network
-    return jax.jacfwd(network) if derivative == "gradient" else lambda x: _laplacian(network, x)
-
-
-def _laplacian(network: CoordinateMLP, x: Float[Array, " in_size"]) -> Float[Array, " out_size"]:
-    def curvature(direction):
-        def slope(x):
-            return jax.jvp(network, (x,), (direction,))[1]
-
-        return jax.jvp(slope, (x,), (direction,))[1]
-
-    return jax.vmap(curvature)(jnp.eye(len(x), dtype=x.dtype)).sum(axis=0)
+        return network(x)
+    return gradient(network, x) if derivative == "gradient" else laplacian(network, x)
 
 
 def _chunk_size(network: CoordinateMLP, samples: int, derivative: Derivative | None) -> int:
     """Samples per chunk: chunks of equal size within `_CHUNK_BYTES`, so that little of the last is wasted."""
     weight = network.layers[0].weight
     width = max(max(layer.weight.shape) for layer in network.layers)
-    tangents = {None: 0, "gradient": 1, "laplacian": 2}[derivative] * weight.shape[1]
-    bytes_per_sample = 2 * width * (1 + tangents) * weight.dtype.itemsize  # the inputs and the outputs of a layer
+    arrays = {None: 1, "gradient": 1 + weight.shape[1], "laplacian": 2 + weight.shape[1]}[derivative]
+    bytes_per_sample = 2 * width * arrays * weight.dtype.itemsize  # the inputs and the outputs of a layer
     return math.ceil(samples / math.ceil(samples * bytes_per_sample / _CHUNK_BYTES))
 
 

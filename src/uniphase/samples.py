@@ -13,8 +13,8 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 from .fields import Align, Extent, Field, Grid
 from .render import grid_positions
 
-# Samples whose activations are in memory at once; more of them leave the cache of a CPU.
-BLOCK = 2048
+# Activations of one layer in memory at once. More of them leave the cache of a CPU, where an accelerator wants more.
+_BLOCK_CPU, _BLOCK_ACCELERATOR = 1 << 19, 1 << 24
 
 
 class Samples(eqx.Module):
@@ -82,16 +82,22 @@ def replicate(tree: PyTree) -> PyTree:
     return eqx.combine(jax.device_put(jax.tree.map(np.asarray, arrays), sharding), static)
 
 
-def draw_batch(key: PRNGKeyArray, samples: Samples, batch: int) -> tuple[Array, Array]:
+def block_size(width: int) -> int:
+    """How many samples a network of some width takes at once."""
+    return max(1, (_BLOCK_CPU if jax.default_backend() == "cpu" else _BLOCK_ACCELERATOR) // width)
+
+
+def draw_batch(key: PRNGKeyArray, samples: Samples, batch: int, block: int) -> tuple[Array, Array]:
     """Indices and weights of a step, `(blocks, shards, n)`. Every shard gives its part of the batch."""
     shards, size, _ = samples.values.shape
     keys = jax.random.split(key, shards)
     indices = jax.vmap(lambda key: choose(key, size, min(size, -(-batch // shards))))(keys)  # (shards, chosen)
     chosen = indices.shape[1]
-    weights = (samples.global_indices(indices) < samples.count).astype(jnp.float32)
-    block = min(max(1, BLOCK // shards), chosen)
-    shape = (shards, -(-chosen // block), block)
-    pad = ((0, 0), (0, -chosen % block))
+    weights = (samples.global_indices(indices) < samples.count).astype(jnp.result_type(float))
+    blocks = -(-chosen * shards // block)
+    block = -(-chosen // blocks)  # equal blocks, so that little of the last is wasted
+    shape = (shards, blocks, block)
+    pad = ((0, 0), (0, blocks * block - chosen))
     indices, weights = (jnp.pad(a, pad).reshape(shape).swapaxes(0, 1) for a in (indices, weights))
     return indices, weights / weights.sum()
 

@@ -27,7 +27,7 @@ from .moments import Moments, estimate_moments
 from .networks import CoordinateMLP
 from .optimizers import Units, default_rate, muon_in_units, signal_units
 from .render import render
-from .samples import BLOCK, Samples, draw_batch, replicate
+from .samples import Samples, block_size, draw_batch, replicate
 
 # Steps of one call of the compiled loop. The guard looks at their mean loss, so it is part of what a fit computes.
 _CALL = 10
@@ -256,7 +256,7 @@ def measure(network: CoordinateMLP, field: Field) -> Metrics:
 
 @eqx.filter_jit
 def _evaluate(network: CoordinateMLP, positions: Array) -> Array:
-    return jax.lax.map(network, positions, batch_size=BLOCK)
+    return jax.lax.map(network, positions, batch_size=block_size(network.width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,10 +394,11 @@ def _steps(
     optimizer = _optimizer(network, name, units)
     arrays, static = eqx.partition(network, eqx.is_array)
     key = jax.random.key(seed)
+    block = block_size(network.width)
 
     def step(i, carry):
         arrays, state, losses = carry
-        indices, weights = draw_batch(jax.random.fold_in(key, first + i), samples, batch)
+        indices, weights = draw_batch(jax.random.fold_in(key, first + i), samples, batch, block)
         loss, gradients = _loss_and_gradients(eqx.combine(arrays, static), samples, indices, weights, scale)
         with jax.numpy_dtype_promotion("standard"):  # Optax's bias correction mixes integers and floats
             updates, state = optimizer.update(gradients, state, arrays)
@@ -416,7 +417,7 @@ def _loss_and_gradients(
 
     @jax.value_and_grad
     def block_loss(network, positions, values, weights):
-        squares = jnp.square(jax.vmap(network)(positions) - values)
+        squares = jnp.square(network(positions.T).T - values)
         return jnp.sum(squares.mean(axis=1) * weights) / scale
 
     def add_block(total, block):
