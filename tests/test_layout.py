@@ -29,6 +29,8 @@ ORDER = [
     "checkpoints",
     "optimizers",
     "samples",
+    "mup",
+    "protocol",
     "training",
     "figures",
     "workflows",

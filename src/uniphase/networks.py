@@ -9,7 +9,7 @@ from .blueprints import Activation, Blueprint, LayerPlan, Role
 from .laws import Law
 from .sine import cosine, sine
 
-_ACTIVATIONS = {
+ACTIVATIONS = {
     "sine": sine,
     "sincos": lambda z: jnp.concatenate([sine(z), cosine(z)]),
     "tanh": jnp.tanh,
@@ -44,7 +44,7 @@ class Layer(eqx.Module):
         return z if self.omega == 1 else self.omega * z
 
     def activate(self, z: Float[Array, "rows *n"]) -> Float[Array, "out_size *n"]:
-        return _ACTIVATIONS[self.activation](z)
+        return ACTIVATIONS[self.activation](z)
 
     def __call__(self, x: Float[Array, "columns *n"]) -> Float[Array, "out_size *n"]:
         return self.activate(self.preactivation(x))
