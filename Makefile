@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 
-.PHONY: venv fit test lint docs clean
+.PHONY: venv fit test lint bench docs clean
 
 venv: $(VENV)/installed
 
@@ -21,6 +21,9 @@ lint: venv
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pyright
+
+bench: venv
+	$(VENV)/bin/python benchmarks/speed.py
 
 docs: venv
 	$(VENV)/bin/python docs/make_schemes.py
