@@ -68,7 +68,7 @@ WORKS = {
     "render": Work("Rendering 2048×2048: N=256, L=4", Size(256, 4, 2048), ("uniphase_render", "torch_render"), 1,
                    compared=1, tolerance=1e-3),
     "laplacian": Work("A step of a Laplacian loss: N=256, L=4, 16,384 points, Adam", Size(256, 4),
-                      ("uniphase_laplacian", "plain_laplacian", "torch_laplacian"), 1),
+                      ("uniphase_laplacian", "plain_laplacian", "torch_laplacian"), 1, compared=5),
     "memory": Work("Memory of a full-batch step: N=64, L=4, a megapixel", Size(64, 4, 1024),
                    ("uniphase_memory", "torch_memory"), 1, compared=0, unit="MB", fresh=True),
     "moments": Work("Moments of 4096×4096 RGB, from the file", Size(1, 1), ("uniphase_moments", "scipy_sobel"), 1,

@@ -143,13 +143,13 @@ def _orthogonal() -> optax.GradientTransformation:
 def _stacked(inner: optax.GradientTransformation) -> optax.GradientTransformation:
     """A transformation of matrices of one shape, applied to all at once: a quarter faster for eleven layers."""
 
-    def init(tree):
-        return inner.init(jnp.stack(jax.tree.leaves(tree)))
+    def init(params):
+        return inner.init(jnp.stack(jax.tree.leaves(params)))
 
-    def update(tree, state, _=None):
-        leaves, structure = jax.tree.flatten(tree)
+    def update(updates, state, params=None):
+        leaves, structure = jax.tree.flatten(updates)
         stack, state = inner.update(jnp.stack(leaves), state)
-        return jax.tree.unflatten(structure, list(stack)), state
+        return jax.tree.unflatten(structure, list(jnp.asarray(stack))), state
 
     return optax.GradientTransformation(init, update)
 
