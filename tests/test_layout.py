@@ -23,6 +23,7 @@ ORDER = [
     "schemes",
     "chains",
     "likeness",
+    "verdicts",
     "doctor",
     "sine",
     "networks",

@@ -3,11 +3,13 @@ from .checkpoints import Saved as Saved, load_network as load_network, save_netw
 from .datasets import NAMES as NAMES, load as load
 from .diagnostics import (
     activations as activations,
+    diagnose as diagnose,
     jacobian as jacobian,
     jacobian_spectra as jacobian_spectra,
     network_moments as network_moments,
     phase_statistics as phase_statistics,
 )
+from .doctor import Report as Report
 from .fields import Field as Field, Grid as Grid, Points as Points
 from .files import array as array, audio as audio, image as image, volume as volume
 from .metrics import Metrics as Metrics, evaluate as evaluate

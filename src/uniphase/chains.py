@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from .blueprints import Activation, Blueprint
 from .laws import Law
+from .moments import Moments, combine_statistics
 
 # Bins of the circle in which phases are counted.
 PHASE_BINS = 24
@@ -103,6 +104,13 @@ class ChainMeasurement(NamedTuple):
     slope_products: Float[np.ndarray, "out_size in_size out_size in_size"]
     input_products: Float[np.ndarray, "in_size in_size"]
 
+    def moments(self) -> Moments:
+        """Over the samples: what `estimate_moments` says of a field, with exact derivatives."""
+        covariance = np.atleast_2d(np.cov(self.outputs.T, ddof=1))
+        # relative to the network's own spread, which may be of any size
+        ridge = max(1e-9 * float(np.trace(covariance)) / len(covariance), 1e-30)
+        return combine_statistics(self.outputs.mean(axis=0), covariance, self.slope_products, epsilon=ridge)
+
 
 def draw_chain(blueprint: Blueprint, rng: np.random.Generator) -> list[LayerReading]:
     """A network drawn from a blueprint, without any framework.
@@ -152,8 +160,8 @@ def measure_chain(
 ) -> ChainMeasurement:
     """Run a network forth and back over some samples of a field.
 
-    Slopes by the coordinates are exact. The Jacobian J from the first layer on is probed by one vector v of random signs
-    at each position, as E‖Jv‖² = ‖J‖².
+    Slopes by the coordinates are exact. The Jacobian J from the first layer on is probed by one vector v of random
+    signs at each position, as E‖Jv‖² = ‖J‖².
     """
     unfolded = [_unfold(layer) for layer in layers]
     inputs, slopes, forward = [], [], []

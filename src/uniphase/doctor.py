@@ -8,50 +8,25 @@ against references of that width, which spread more than it would.
 
 import dataclasses
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from .chains import ChainMeasurement, LayerMeasurement, LayerReading, draw_chain, measure_chain
+from .chains import LayerMeasurement, LayerReading, draw_chain, evaluate_chain, measure_chain
 from .fields import Field, Grid, axis_coordinates
 from .likeness import likeness
-from .moments import Moments, combine_statistics, estimate_moments
+from .moments import Moments, estimate_moments
 from .schemes import uniform_phase
-
-Severity = Literal["ok", "warn", "bad"]
+from .verdicts import Finding, find, statistics
 
 # Samples of the field that a network is measured on, and a reference.
 _SAMPLES, _REFERENCE_SAMPLES = 1024, 256
 _REFERENCES, _WIDTH = 24, 256
-# In standard deviations of the references: for Student's t with 23 degrees of freedom, one false alarm in 20,000.
-_SPREAD = 5.0
-# Factors below the first make no difference that would be seen in training; above the second they decide it.
-_WARN, _BAD = 1.5, 4.0
-# The same for the resultants of phases: Normal phases with a standard deviation of 1.7 and of 0.8.
-_WARN_RESULTANT, _BAD_RESULTANT = 0.25, 0.72
-
-
-class Finding(NamedTuple):
-    """A verdict.
-
-    - `item`: what was looked at.
-    - `severity`: "ok", "warn" or "bad".
-    - `value`: what the network shows.
-    - `low`, `high`: what uniform-phase networks of its size show on the same samples.
-    - `words`: the verdict.
-    """
-
-    item: str
-    severity: Severity
-    value: float
-    low: float
-    high: float
-    words: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,16 +132,16 @@ def examine(
     _require_fitting(layers, field)
     moments = estimate_moments(field) if moments is None else moments
     rng = np.random.default_rng(seed)
-    positions, values = _sample(field, rng)
+    positions, values = _sample(field, _SAMPLES, rng)
     measured = measure_chain(layers, positions, values, rng)
     few = slice(_REFERENCE_SAMPLES)
     width, depth = min(layer.out_size for layer in layers[:-1]), len(layers) - 2
     blueprint = uniform_phase(moments, width=min(width, _WIDTH), depth=depth)
     references = [
-        _statistics(measure_chain(draw_chain(blueprint, rng), positions[few], values[few], rng), moments)
+        statistics(measure_chain(draw_chain(blueprint, rng), positions[few], values[few], rng), moments)
         for _ in range(_REFERENCES)
     ]
-    findings = _findings(measured, _statistics(measured, moments), references)
+    findings = find(measured.layers, statistics(measured, moments), references)
     call = f"uniphase.CoordinateMLP(uniphase.uniform_phase(moments, width={width}, depth={depth}), key=key)"
     sick = any(finding.severity != "ok" for finding in findings)
     return Report(
@@ -174,10 +149,42 @@ def examine(
         findings=findings,
         looks_like=likeness(layers, moments),
         fix=(fix or call) if sick else None,
-        network=_network_moments(measured),
+        network=measured.moments(),
         data=moments,
         samples=len(positions),
     )
+
+
+def require_same_function(
+    layers: Sequence[LayerReading], field: Field, model: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """See that a chain of layers is the model it was read from, at some positions of the field.
+
+    **Arguments:**
+
+    - `layers`: the chain.
+    - `field`: where to look.
+    - `model`: maps float32 positions of shape `(samples, in_size)` to values of shape `(samples, out_size)`.
+
+    !!! example
+        ```python
+        layers = draw_chain(sm20((2, 1), width=8, depth=1), np.random.default_rng(0))
+        require_same_function(layers, field, lambda positions: evaluate_chain(layers, positions))
+        ```
+    """
+    _require_fitting(layers, field)
+    positions = _sample(field, 64, np.random.default_rng(0))[0].astype(np.float32)
+    found, expected = evaluate_chain(layers, positions), np.asarray(model(positions), np.float64)
+    if found.shape != expected.shape:
+        raise ValueError(f"the model gives values of shape {expected.shape}, but its layers {found.shape}; pass layers")
+    error, spread = np.sqrt(np.square(found - expected).mean()), float(expected.std()) or 1.0
+    # Phases of thousands of turns, as sound has, cost float32 some thousandths; a layer read wrongly costs it all.
+    if not error < 0.05 * spread:
+        chain = ", ".join(f"{layer.name} ({layer.activation}, omega {layer.omega:g})" for layer in layers)
+        raise ValueError(
+            f"the layers read from the model are not all of it: {chain} differ from its values by {error / spread:.2g} "
+            "of their spread; pass layers={name: (weight, bias, activation, omega), ...} as the model applies them"
+        )
 
 
 def _require_fitting(layers: Sequence[LayerReading], field: Field) -> None:
@@ -195,169 +202,12 @@ def _require_fitting(layers: Sequence[LayerReading], field: Field) -> None:
         raise ValueError(f"the network has {size} channels, but the field has {field.out_size}; make them agree")
 
 
-def _sample(field: Field, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _sample(field: Field, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Positions and values of some samples, without making those of all."""
-    chosen = rng.choice(field.samples, min(_SAMPLES, field.samples), replace=False)
+    chosen = rng.choice(field.samples, min(count, field.samples), replace=False)
     if not isinstance(field, Grid):
         return field.positions[chosen], field.values[chosen].astype(np.float64)
     index = np.unravel_index(chosen, field.shape)
     axes = zip(index, field.shape, field.extents, strict=True)
     positions = np.stack([axis_coordinates(n, extent, field.align)[i] for i, n, extent in axes], axis=-1)
     return positions, field.values[index].astype(np.float64)
-
-
-def _network_moments(measured: ChainMeasurement) -> Moments:
-    """The moments of a network over the samples: what `estimate_moments` says of a field, with exact derivatives."""
-    outputs = measured.outputs
-    covariance = np.atleast_2d(np.cov(outputs.T, ddof=1))
-    # relative to the network's own spread, which may be of any size
-    ridge = max(1e-9 * float(np.trace(covariance)) / len(covariance), 1e-30)
-    return combine_statistics(outputs.mean(axis=0), covariance, measured.slope_products, epsilon=ridge)
-
-
-def _statistics(measured: ChainMeasurement, moments: Moments) -> dict[str, np.ndarray]:
-    """What is judged. All are positive; all but the first and the fourth are factors."""
-    hidden = measured.layers[:-1]
-    found = _network_moments(measured)
-    offset = found.mean - moments.mean
-    precision = np.linalg.inv(moments.regularized_covariance)
-    # E J₁ᵀJ₁ of N sines with uniform phases is WᵀW/2, and Ω = (c/N) E WᵀW (section 3 of the paper).
-    input_tensor = 2 * moments.out_size * measured.input_products
-    return {
-        "phases": np.array([layer.resultant for layer in hidden if layer.resultant is not None]),
-        "Jacobian": np.array([hidden[-1].squared_singular_from_first]),
-        "gradients": np.array([hidden[0].backward / hidden[-1].backward if hidden[-1].backward else 0.0]),
-        "output mean": np.sqrt([offset @ precision @ offset / len(offset)]),
-        "input layer": _factors(input_tensor, moments.structure_tensor),
-        "output covariance": _factors(found.covariance, moments.regularized_covariance),
-        "structure tensor": _factors(found.structure_tensor, moments.structure_tensor),
-    }
-
-
-def _factors(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """By how much one quadratic form exceeds another along each axis of their common frame, as lengths."""
-    from scipy.linalg import eigh
-
-    ridge = 1e-12 * np.trace(expected) * np.eye(len(expected))  # a prescribed tensor may be singular
-    return np.sqrt(np.clip(eigh(found, expected + ridge, eigvals_only=True), 1e-24, None))
-
-
-class _Judgement(NamedTuple):
-    """The worst entry of a statistic, beside the references."""
-
-    severity: Severity
-    value: float
-    center: float
-    low: float
-    high: float
-
-    @property
-    def factor(self) -> float:
-        """How many times too large, or too small."""
-        return max(self.value / self.center, self.center / self.value)
-
-    @property
-    def more(self) -> bool:
-        return self.value > self.center
-
-
-def _judge_factor(values: np.ndarray, references: np.ndarray) -> _Judgement:
-    """A factor is wrong if it is beyond the spread of the references, and by enough to matter."""
-    logs = np.log(references)  # (references, entries)
-    center, reach = logs.mean(axis=0), _SPREAD * logs.std(axis=0, ddof=1)
-    deviation = np.abs(np.log(np.maximum(values, 1e-12)) - center)
-    outside = deviation > reach
-    worst = int(np.argmax(np.where(outside, deviation, -1.0) if outside.any() else deviation))
-    factor = float(np.exp(deviation[worst]))
-    severity = "ok" if not outside[worst] or factor < _WARN else "warn" if factor < _BAD else "bad"
-    middle, low, high = (float(np.exp(center[worst] + side * reach[worst])) for side in (0, -1, 1))
-    return _Judgement(severity, max(float(values[worst]), 1e-12), middle, low, high)
-
-
-def _judge_size(values: np.ndarray, references: np.ndarray, warn: float, bad: float) -> _Judgement:
-    """A size, best at zero, is wrong if it is above the references and large enough to matter."""
-    center = float(references.mean())
-    high = center + _SPREAD * float(references.std(ddof=1))
-    value = float(values.max())
-    severity = "ok" if value <= max(high, warn) else "warn" if value <= max(high, bad) else "bad"
-    return _Judgement(severity, value, center, 0.0, high)
-
-
-def _findings(
-    measured: ChainMeasurement,
-    statistics: dict[str, np.ndarray],
-    references: Sequence[dict[str, np.ndarray]],
-) -> tuple[Finding, ...]:
-    depth = len(measured.layers) - 2
-    findings = []
-    for item, values in statistics.items():
-        if not values.size or (depth == 0 and item in ("Jacobian", "gradients")):
-            continue
-        normal = np.stack([reference[item] for reference in references])
-        if item == "phases":
-            judgement = _judge_size(values, normal, _WARN_RESULTANT, _BAD_RESULTANT)
-            words = _phase_words(judgement, measured.layers)
-        elif item == "output mean":
-            judgement = _judge_size(values, normal, _WARN, _BAD)
-            words = _mean_words(judgement)
-        else:
-            judgement = _judge_factor(values, normal)
-            words = _factor_words(item, judgement, depth)
-        findings.append(
-            Finding(item, judgement.severity, judgement.value, judgement.low, judgement.high, words)
-        )
-    return tuple(findings)
-
-
-def _phase_words(judgement: _Judgement, layers: Sequence[LayerMeasurement]) -> str:
-    if judgement.severity == "ok":
-        return f"uniform around the circle in every layer (resultant {judgement.value:.2g} at most)"
-    worst = max((layer for layer in layers if layer.resultant is not None), key=lambda layer: layer.resultant or 0)
-    bunched = f"bunched in {worst.name} (resultant {judgement.value:.2g}, uniform phases stay below {judgement.high:.2g})"
-    if worst.squared_slope > 0.75:
-        return f"{bunched}: the sine is used near zero only, where the layer is almost linear"
-    if worst.squared_slope < 0.25:
-        return f"{bunched}: the sine is used near its peaks, where slopes vanish"
-    return f"{bunched}: part of the sine is unused, and layers depend on those before them"
-
-
-def _mean_words(judgement: _Judgement) -> str:
-    words = f"{judgement.value:.2g} standard deviations from the data's"
-    return words if judgement.severity == "ok" else f"{words}: the first steps go into the offset"
-
-
-def _factor_words(item: str, judgement: _Judgement, depth: int) -> str:
-    ok, more, factor = judgement.severity == "ok", judgement.more, f"{judgement.factor:.2g}×"
-    if item == "Jacobian":
-        rate = judgement.value ** (1 / depth)
-        if ok:
-            return f"mean squared singular value {judgement.value:.2g} through the hidden layers, {rate:.3g}× a layer"
-        verb, effect = ("grows", "sharpens") if more else ("shrinks", "flattens")
-        return (
-            f"mean squared singular value {verb} {rate:.3g}× a layer, {judgement.value:.2g}× in all: "
-            f"each layer {effect} what it gets, and a deeper network would be worse"
-        )
-    if item == "gradients":
-        rate = judgement.value ** (1 / depth)
-        if ok:
-            return f"as large in the first layers as in the last ({rate:.3g}× a layer on the way back)"
-        verb, effect = ("grow", "are moved the most") if more else ("shrink", "hardly move")
-        return f"{verb} {rate:.3g}× a layer on the way back, {judgement.value:.2g}× in all: the first layers {effect}"
-    return _matching_words(item, factor, ok=ok, more=more, value=judgement.value)
-
-
-def _matching_words(item: str, factor: str, *, ok: bool, more: bool, value: float) -> str:
-    if item == "input layer":
-        if ok:
-            return f"its frequencies fit the signal ({value:.2g}× those of the data)"
-        effect = "it will oscillate between the samples" if more else "fine detail will be learned late"
-        return f"{factor} too {'high' if more else 'low'} for this signal: {effect}"
-    if item == "output covariance":
-        if ok:
-            return f"spread over the domain {value:.2g}× the data's, as it should be at this depth"
-        effect = "the first steps go into calming it" if more else "it has to grow before it can fit"
-        return f"{factor} too {'wide' if more else 'narrow'} a spread over the domain: {effect}"
-    if ok:
-        return f"slopes per spread {value:.2g}× the data's, as they should be at this depth"
-    effect = "the network starts as noise that must be unlearned" if more else "the network starts too smooth"
-    return f"slopes per spread {factor} too {'steep' if more else 'flat'} for this signal: {effect}"

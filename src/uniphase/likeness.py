@@ -176,5 +176,3 @@ def _plain_candidates(layers: Sequence[LayerReading]) -> Iterator[_Candidate]:
                 LayerPlan("hidden", rows, columns, layer.activation, weight(columns, rows), bias(columns), layer.omega)
             )
         yield _Candidate(f"{name}{suffix}", plans)
-
-

@@ -1,0 +1,204 @@
+"""Verdicts: what the measurements of a network mean, beside those of references.
+
+A statistic is wrong if no reference would show it, and if it is large enough to matter in training; both are needed,
+because a wide network is exact enough to tell differences that make none.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from .chains import ChainMeasurement, LayerMeasurement
+from .moments import Moments
+
+Severity = Literal["ok", "warn", "bad"]
+Statistics = Mapping[str, np.ndarray]
+
+# In standard deviations of the references: for Student's t with 23 degrees of freedom, one false alarm in 20,000.
+_SPREAD = 5.0
+# Factors below the first make no difference that would be seen in training; above the second they decide it.
+_WARN, _BAD = 1.5, 4.0
+# The same for resultants: those of Normal phases with standard deviations of 1.7 and 0.8.
+_WARN_RESULTANT, _BAD_RESULTANT = 0.25, 0.72
+
+
+class Finding(NamedTuple):
+    """A verdict.
+
+    - `item`: what was looked at.
+    - `severity`: "ok", "warn" or "bad".
+    - `value`: what the network shows.
+    - `low`, `high`: what uniform-phase networks of its size show on the same samples.
+    - `words`: the verdict.
+    """
+
+    item: str
+    severity: Severity
+    value: float
+    low: float
+    high: float
+    words: str
+
+
+def statistics(measured: ChainMeasurement, moments: Moments) -> dict[str, np.ndarray]:
+    """What is judged. Phases and the output mean are sizes, best at zero; all others are factors."""
+    hidden = measured.layers[:-1]
+    found = measured.moments()
+    offset = found.mean - moments.mean
+    precision = np.linalg.inv(moments.regularized_covariance)
+    # E J₁ᵀJ₁ of N sines with uniform phases is WᵀW/2, and Ω = (c/N) E WᵀW (section 3 of the paper).
+    input_tensor = 2 * moments.out_size * measured.input_products
+    return {
+        "phases": np.array([layer.resultant for layer in hidden if layer.resultant is not None]),
+        "Jacobian": np.array([hidden[-1].squared_singular_from_first]),
+        "gradients": np.array([hidden[0].backward / hidden[-1].backward if hidden[-1].backward else 0.0]),
+        "output mean": np.sqrt([offset @ precision @ offset / len(offset)]),
+        "input layer": _factors(input_tensor, moments.structure_tensor),
+        "output covariance": _factors(found.covariance, moments.regularized_covariance),
+        "structure tensor": _factors(found.structure_tensor, moments.structure_tensor),
+    }
+
+
+def _factors(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """By how much one quadratic form exceeds another along each axis of their common frame, as lengths."""
+    from scipy.linalg import eigh
+
+    ridge = 1e-12 * np.trace(expected) * np.eye(len(expected))  # a prescribed tensor may be singular
+    return np.sqrt(np.clip(eigh(found, expected + ridge, eigvals_only=True), 1e-24, None))
+
+
+def find(
+    layers: Sequence[LayerMeasurement], found: Statistics, references: Sequence[Statistics]
+) -> tuple[Finding, ...]:
+    """The verdict on each statistic of a network."""
+    depth = len(layers) - 2
+    findings = []
+    for item, values in found.items():
+        if not values.size or (depth == 0 and item in ("Jacobian", "gradients")):
+            continue
+        normal = np.stack([reference[item] for reference in references])
+        if item == "phases":
+            judged = _judge_size(values, normal, _WARN_RESULTANT, _BAD_RESULTANT)
+            words = _phase_words(judged, layers)
+        elif item == "output mean":
+            judged = _judge_size(values, normal, _WARN, _BAD)
+            words = f"{_plain(judged.value)} standard deviations from the data's"
+            words += "" if judged.severity == "ok" else ": the first steps go into the offset"
+        else:
+            judged = _judge_factor(values, normal)
+            words = _growth_words(item, judged, depth) if item in _GROWTH else _matching_words(item, judged)
+        findings.append(Finding(item, judged.severity, judged.value, judged.low, judged.high, words))
+    return tuple(findings)
+
+
+class _Judgement(NamedTuple):
+    """The worst entry of a statistic, beside the references."""
+
+    severity: Severity
+    value: float
+    center: float
+    low: float
+    high: float
+
+    @property
+    def factor(self) -> float:
+        """How many times too large, or too small."""
+        return max(self.value / self.center, self.center / self.value)
+
+    @property
+    def more(self) -> bool:
+        return self.value > self.center
+
+
+def _judge_factor(values: np.ndarray, references: np.ndarray) -> _Judgement:
+    """A factor is wrong if it is beyond the spread of the references, and by enough to matter."""
+    logs = np.log(references)  # (references, entries)
+    center, reach = logs.mean(axis=0), _SPREAD * logs.std(axis=0, ddof=1)
+    deviation = np.abs(np.log(np.maximum(values, 1e-12)) - center)
+    outside = deviation > reach
+    worst = int(np.argmax(np.where(outside, deviation, -1.0) if outside.any() else deviation))
+    factor = float(np.exp(deviation[worst]))
+    severity = "ok" if not outside[worst] or factor < _WARN else "warn" if factor < _BAD else "bad"
+    middle, low, high = (float(np.exp(center[worst] + side * reach[worst])) for side in (0, -1, 1))
+    return _Judgement(severity, max(float(values[worst]), 1e-12), middle, low, high)
+
+
+def _judge_size(values: np.ndarray, references: np.ndarray, warn: float, bad: float) -> _Judgement:
+    """A size, best at zero, is wrong if it is above the references and large enough to matter."""
+    center = float(references.mean())
+    high = center + _SPREAD * float(references.std(ddof=1))
+    value = float(values.max())
+    severity = "ok" if value <= max(high, warn) else "warn" if value <= max(high, bad) else "bad"
+    return _Judgement(severity, value, center, 0.0, high)
+
+
+# What is wrong with more and with less than there should be.
+_GROWTH = {
+    "Jacobian": (
+        "mean squared singular value stays",
+        ("mean squared singular value grows", "each layer sharpens what it gets, and a deeper network would be worse"),
+        (
+            "mean squared singular value shrinks",
+            "each layer flattens what it gets, and a deeper network would be worse",
+        ),
+    ),
+    "gradients": (
+        "stay",
+        ("grow", "the first layers are moved the most"),
+        ("shrink", "the first layers hardly move"),
+    ),
+}
+_MATCHING = {
+    "input layer": (
+        "frequencies",
+        ("too high", "it will oscillate between the samples"),
+        ("too low", "fine detail will be learned late"),
+    ),
+    "output covariance": (
+        "spread over the domain",
+        ("too wide", "the first steps go into calming it"),
+        ("too narrow", "it has to grow before it can fit"),
+    ),
+    "structure tensor": (
+        "slopes per spread",
+        ("too steep", "the network starts as noise that must be unlearned"),
+        ("too flat", "the network starts too smooth"),
+    ),
+}
+
+
+def _growth_words(item: str, judged: _Judgement, depth: int) -> str:
+    stays, *ways = _GROWTH[item]
+    way = " on the way back" if item == "gradients" else ""
+    rates = f"{_plain(judged.value ** (1 / depth), 3)}× a layer{way}, {_plain(judged.value)}× in all"
+    if judged.severity == "ok":
+        return f"{stays}, {rates}"
+    verb, effect = ways[0 if judged.more else 1]
+    return f"{verb} {rates}: {effect}"
+
+
+def _matching_words(item: str, judged: _Judgement) -> str:
+    quantity, *ways = _MATCHING[item]
+    if judged.severity == "ok":
+        return f"{quantity} {_plain(judged.value)}× the data's, as uniform-phase networks of this size have"
+    fault, effect = ways[0 if judged.more else 1]
+    return f"{quantity} {_plain(judged.factor)}× {fault} for this signal: {effect}"
+
+
+def _phase_words(judged: _Judgement, layers: Sequence[LayerMeasurement]) -> str:
+    if judged.severity == "ok":
+        return f"uniform around the circle in every layer (resultant {_plain(judged.value)} at most)"
+    worst = next(layer for layer in layers if layer.resultant == judged.value)
+    numbers = f"resultant {_plain(judged.value)}, uniform phases stay below {_plain(judged.high)}"
+    effect = "part of the sine is unused, and layers depend on those before them"
+    if worst.squared_slope > 0.75:
+        effect = "the sine is used near zero only, where the layer is almost linear"
+    if worst.squared_slope < 0.25:
+        effect = "the sine is used near its peaks, where slopes vanish"
+    return f"bunched in {worst.name} ({numbers}): {effect}"
+
+
+def _plain(number: float, digits: int = 2) -> str:
+    """A number for a sentence: few digits, and no exponent where it can be helped."""
+    return f"{number:,.0f}" if 100 <= number < 1e6 else f"{number:.{digits}g}"
