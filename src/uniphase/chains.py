@@ -15,6 +15,8 @@ from .blueprints import Activation, Blueprint
 from .laws import Law
 from .moments import Moments, combine_statistics
 
+_Pair = tuple[np.ndarray, np.ndarray]  # an activation and its derivative
+
 # Bins of the circle in which phases are counted.
 PHASE_BINS = 24
 
@@ -45,6 +47,10 @@ class LayerReading:
         if self.activation not in (*_ACTIVATIONS, "sincos"):
             known = ", ".join([*_ACTIVATIONS, "sincos"])
             raise ValueError(f"the activation of {self.name} is {self.activation!r}; it must be one of {known}")
+        if not self.omega > 0:
+            raise ValueError(
+                f"the omega of {self.name} is {self.omega}; it must be positive, or the sign be in the weight"
+            )
         for what in ("weight", "bias"):
             array = getattr(self, what)
             if array is not None and not np.isfinite(array).all():
@@ -180,7 +186,7 @@ def measure_chain(
             input_products = np.einsum("man,mbn->ab", tangents, tangents) / tangents[:, 0].size
             probe = rng.choice([-1.0, 1.0], (samples, 1, h.shape[1]))
             tangents = np.concatenate([tangents, probe], axis=1)
-        forward.append(_forward_statistics(layer, z, slope, tangents[:, -1], unfolded[0].out_size))
+        forward.append(_forward_statistics(layer, z, (h, slope), tangents[:, -1], unfolded[0].out_size))
     gradients = _gradients(layers, inputs, slopes, 2 * (h - values) / values.shape[1])
     rows = []
     for index, (layer, ahead, back) in enumerate(zip(layers, forward, gradients, strict=True)):
@@ -204,30 +210,24 @@ def recognize_activation(function: Callable[[np.ndarray], np.ndarray]) -> tuple[
         recognize_activation(lambda z: np.sin(30 * z))  # ("sine", 30.0)
         ```
     """
-    from scipy.optimize import brentq
+    from scipy.optimize import least_squares
 
-    small = np.float32(1e-3)
-    steps = np.array([-small, small, 1.0], np.float32)
-    below, above, one = np.asarray(function(steps), np.float64).tolist()
-    slope = (above - below) / (2 * float(small))
+    small = 1e-3
+    below, above, one = np.asarray(function(np.array([-small, small, 1.0], np.float32)), np.float64).tolist()
+    slope = (above - below) / (2 * small)
     # σ'(0) is 1, but 1/2 for the functions that are z times a gate
-    guesses = {"sine": slope, "tanh": slope, "silu": 2 * slope, "gelu": 2 * slope, "relu": one, "linear": one}
-    for name, guess in guesses.items():
+    guesses: dict[Activation, float] = {"sine": slope, "tanh": slope, "silu": 2 * slope, "gelu": 2 * slope}
+    for name, guess in (guesses | {"relu": one, "linear": one}).items():
         if not guess > 0:
             continue
         z = np.linspace(-3, 3, 61, dtype=np.float32) / np.float32(guess)
         found = np.asarray(function(z), np.float64)
 
-        def error(omega: float, name=name, z=z, found=found) -> float:
-            value, derivative = _ACTIVATIONS[name](omega * z.astype(np.float64))
-            return float(np.sum((value - found) * derivative * z))
+        def error(omega: np.ndarray, known=_ACTIVATIONS[name], z=z, found=found) -> np.ndarray:
+            return known(omega * z.astype(np.float64))[0] - found
 
-        bracket = (0.98 * guess, 1.02 * guess)
-        if error(bracket[0]) * error(bracket[1]) >= 0:
-            continue
-        omega = float(np.format_float_positional(brentq(error, *bracket), 5, fractional=False))
-        known = _ACTIVATIONS[name](omega * z.astype(np.float64))[0]
-        if np.abs(known - found).max() < 2e-3:  # the two GELUs differ by less; all others by more
+        omega = float(np.format_float_positional(least_squares(error, guess).x[0], 5, fractional=False))
+        if np.abs(error(np.array(omega))).max() < 2e-3:  # the two GELUs differ by less; all others by more
             return name, omega
     raise ValueError("the activation is none of sin, tanh, relu, silu, gelu and the identity, of ω times its argument")
 
@@ -248,16 +248,15 @@ def _unfold(layer: LayerReading) -> LayerReading:
     return LayerReading(layer.name, np.concatenate([weight, weight]), shifted, "sine", layer.omega)
 
 
-def _forward_statistics(
-    layer: LayerReading, z: np.ndarray, slope: np.ndarray, probe: np.ndarray, first_size: int
-) -> dict:
+def _forward_statistics(layer: LayerReading, z: np.ndarray, pair: _Pair, probe: np.ndarray, first_size: int) -> dict:
+    value, slope = pair
     squared_weights = layer.omega**2 * np.square(layer.weight).sum(axis=1)
     phases = layer.activation == "sine"
     counts = np.histogram(np.mod(z, 2 * np.pi), PHASE_BINS, (0, 2 * np.pi))[0] if phases else np.zeros(0)
     return {
         "preactivation_std": float(z.std()),
-        "resultant": _resultant(z) if phases else None,
-        "second_resultant": _resultant(2 * z) if phases else None,
+        "resultant": _resultant(slope, value) if phases else None,
+        "second_resultant": _resultant(slope**2 - value**2, 2 * slope * value) if phases else None,
         "squared_slope": float(np.square(slope).mean()),
         "squared_singular": float(np.square(slope).mean(axis=0) @ squared_weights) / min(layer.weight.shape),
         "squared_singular_from_first": float(np.square(probe).sum(axis=1).mean()) / min(first_size, z.shape[1]),
@@ -265,10 +264,10 @@ def _forward_statistics(
     }
 
 
-def _resultant(angles: np.ndarray) -> float:
-    """Root mean square of |E exp(i·angle)| over the rows. Of n uniform phases |mean exp(iz)|² is 1/n on average."""
-    n = angles.shape[1]
-    square = float((np.cos(angles).mean(axis=1) ** 2 + np.sin(angles).mean(axis=1) ** 2).mean())
+def _resultant(cosines: np.ndarray, sines: np.ndarray) -> float:
+    """Root mean square of |E exp(iz)| over the rows. Of n uniform phases |mean exp(iz)|² is 1/n on average."""
+    n = cosines.shape[1]
+    square = float((cosines.mean(axis=1) ** 2 + sines.mean(axis=1) ** 2).mean())
     return float(np.sqrt(max(0.0, (n * square - 1) / max(n - 1, 1))))
 
 
@@ -287,9 +286,6 @@ def _gradients(
         rows.append({"weight_gradient": weight, "bias_gradient": bias, "backward": at_output})
         backward = dz @ layer.weight
     return rows[::-1]
-
-
-_Pair = tuple[np.ndarray, np.ndarray]  # an activation and its derivative
 
 
 def _relu(z: np.ndarray) -> _Pair:

@@ -131,6 +131,11 @@ def examine(
     """
     _require_fitting(layers, field)
     moments = estimate_moments(field) if moments is None else moments
+    if (moments.in_size, moments.out_size) != (field.in_size, field.out_size):
+        raise ValueError(
+            f"moments are of {moments.in_size} coordinates and {moments.out_size} channels, but the field has "
+            f"{field.in_size} and {field.out_size}; pass the moments of the field"
+        )
     rng = np.random.default_rng(seed)
     positions, values = _sample(field, _SAMPLES, rng)
     measured = measure_chain(layers, positions, values, rng)

@@ -17,6 +17,7 @@ from .metrics import Metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 _DPI = 120
@@ -369,6 +370,7 @@ def _draw_findings(axes: "Axes", report: Report) -> None:
         axes.barh(row, high - low, left=low, height=0.5, color="0.85", label=_RANGE if row == 0 else None)
         axes.plot(max(finding.value, least), row, "o", color=colors[finding.severity], markersize=9)
     axes.set_xscale("log")
+    _plain_ticks(axes.xaxis)
     axes.axvline(1, color="0.6", linewidth=1, zorder=0)
     axes.set_yticks(range(len(report.findings)), [finding.item for finding in report.findings])
     axes.invert_yaxis()
@@ -379,5 +381,15 @@ def _draw_findings(axes: "Axes", report: Report) -> None:
 def _label_layers(axes: "Axes", names: Sequence[str]) -> None:
     crowded = len(names) > 7
     axes.set_xticks(range(len(names)), names, rotation=45 if crowded else 0, ha="right" if crowded else "center")
+    _plain_ticks(axes.yaxis)
     axes.grid(alpha=0.3)
     axes.legend()
+
+
+def _plain_ticks(axis: "Axis") -> None:
+    """Labels such as 0.5 and 20 on a logarithmic axis."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")

@@ -6,12 +6,12 @@ scheme fits if no array refutes it; frequencies and moments that a scheme leaves
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from .blueprints import Blueprint, LayerPlan
+from .blueprints import LayerPlan
 from .chains import LayerReading
 from .laws import Constant, Law, Normal, RowNormal, Uniform
 from .moments import Moments
@@ -52,7 +52,12 @@ def likeness(layers: Sequence[LayerReading], moments: Moments) -> str | None:
 
 def _fit(layers: Sequence[LayerReading], plans: Sequence[LayerPlan]) -> float:
     """Bonferroni's bound: the least p-value of n tests is below p/n with probability p at most."""
-    return 2 * len(layers) * min(_p_values(layers, plans))
+    least = 1.0
+    for p in _p_values(layers, plans):
+        least = min(least, 2 * len(layers) * p)
+        if least < _MISSED:
+            return 0.0
+    return least
 
 
 def _p_values(layers: Sequence[LayerReading], plans: Sequence[LayerPlan]) -> Iterator[float]:
@@ -72,27 +77,31 @@ def _p_values(layers: Sequence[LayerReading], plans: Sequence[LayerPlan]) -> Ite
 
 
 def _p_value(array: np.ndarray, law: Law) -> float:
-    from scipy.stats import kstest, norm, uniform
+    from scipy.stats import norm, uniform
 
     if isinstance(law, Constant):
         return float(np.allclose(array, law.value, rtol=1e-5, atol=1e-6))  # float32
     if isinstance(law, Uniform):
-        return float(kstest(_some(array), uniform(-law.half_width, 2 * law.half_width).cdf).pvalue)
+        return _test(array, uniform(-law.half_width, 2 * law.half_width).cdf)
     if isinstance(law, Normal):
         standard = array / law.std
     else:
         inverse = np.linalg.pinv(_root(law.covariance))
         standard = array @ inverse.T if isinstance(law, RowNormal) else inverse @ array
-    return float(kstest(_some(standard), norm.cdf).pvalue)
+    return _test(standard, norm.cdf)
+
+
+def _test(array: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray]) -> float:
+    from scipy.stats import kstest
+
+    entries = array.ravel()[:: max(1, array.size // _ENTRIES)]
+    # the exact law is slow for many entries, and no different from its limit
+    return float(kstest(entries, cdf, method="exact" if entries.size < 1000 else "asymp").pvalue)
 
 
 def _root(covariance) -> np.ndarray:
     values, vectors = np.linalg.eigh(np.asarray(covariance))
     return vectors * np.sqrt(np.clip(values, 0, None))
-
-
-def _some(array: np.ndarray) -> np.ndarray:
-    return array.ravel()[:: max(1, array.size // _ENTRIES)]
 
 
 def _candidates(layers: Sequence[LayerReading], moments: Moments) -> Iterator[_Candidate]:
@@ -110,7 +119,7 @@ def _sine_candidates(
     first, last = layers[0], layers[-1]
     size = {"width": width, "depth": depth}
     if first.activation == "sincos" and depth >= 1 and width % 2 == 0:
-        std = float(first.omega * first.weight.std()) / (2 * math.pi)
+        std = float(first.omega * first.weight.std()) / (2 * math.pi) or 1.0
         yield _Candidate(f"tanh-pe with σ = {std:.3g}", tanh_pe(sizes, width=width, depth=depth - 1, std=std).layers)
         return
     if first.activation != "sine":
@@ -121,18 +130,14 @@ def _sine_candidates(
         matched = _Candidate("uniform-phase, matched to another signal", own.layers)
     yield matched
     # The input weights are U(±ω/d). An ω that the network does not keep by itself shows in their largest entry.
-    omega = first.omega if first.omega != 1 else float(np.abs(first.weight).max()) * sizes[0]
+    omega = first.omega if first.omega != 1 else float(np.abs(first.weight).max()) * sizes[0] or 1.0
     hidden_omega = layers[1].omega if depth else 1.0
-    frequencies = {"omega": omega, "hidden_omega": hidden_omega}
     with_omegas = f"with ω₀ = {omega:.4g} and ω_h = {hidden_omega:.4g}"
     for official in (False, True):
         output = ", official output layer" if official else ""
-        blueprints: dict[str, Blueprint] = {
-            "sm20 (SIREN)": sm20(sizes, **size, **frequencies, official_output=official),
-            "cvp26-0": cvp26_0(sizes, **size, **frequencies, official_output=official),
-            "cvp26-1": cvp26_1(sizes, **size, **frequencies, official_output=official),
-        }
-        for name, blueprint in blueprints.items():
+        choices = {"omega": omega, "hidden_omega": hidden_omega, "official_output": official}
+        for name, scheme in {"sm20 (SIREN)": sm20, "cvp26-0": cvp26_0, "cvp26-1": cvp26_1}.items():
+            blueprint = scheme(sizes, width=width, depth=depth, **choices)
             yield _Candidate(f"{name} {with_omegas}{output}", blueprint.layers)
     yield _Candidate(f"siren-pytorch {with_omegas}", _siren_pytorch(layers, omega, hidden_omega))
 
@@ -149,10 +154,11 @@ def _siren_pytorch(layers: Sequence[LayerReading], omega: float, hidden_omega: f
     bounds = [1 / layers[0].weight.shape[1]]
     bounds += [math.sqrt(6 / layer.weight.shape[1]) / hidden_omega for layer in layers[1:]]
     omegas = [omega, *[hidden_omega] * (len(layers) - 2), 1.0]
-    return [
-        LayerPlan("hidden", *layer.weight.shape, layer.activation, Uniform(bound), Uniform(bound), omega)
-        for layer, bound, omega in zip(layers, bounds, omegas, strict=True)
-    ]
+    plans = []
+    for layer, bound, own_omega in zip(layers, bounds, omegas, strict=True):
+        rows, columns = layer.weight.shape
+        plans.append(LayerPlan("hidden", rows, columns, layer.activation, Uniform(bound), Uniform(bound), own_omega))
+    return plans
 
 
 def _plain_candidates(layers: Sequence[LayerReading]) -> Iterator[_Candidate]:
