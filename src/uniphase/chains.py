@@ -216,8 +216,9 @@ def recognize_activation(function: Callable[[np.ndarray], np.ndarray]) -> tuple[
     below, above, one = np.asarray(function(np.array([-small, small, 1.0], np.float32)), np.float64).tolist()
     slope = (above - below) / (2 * small)
     # σ'(0) is 1, but 1/2 for the functions that are z times a gate
-    guesses: dict[Activation, float] = {"sine": slope, "tanh": slope, "silu": 2 * slope, "gelu": 2 * slope}
-    for name, guess in (guesses | {"relu": one, "linear": one}).items():
+    smooth: dict[Activation, float] = {"sine": slope, "tanh": slope, "silu": 2 * slope, "gelu": 2 * slope}
+    straight: dict[Activation, float] = {"relu": one, "linear": one}
+    for name, guess in (smooth | straight).items():
         if not guess > 0:
             continue
         z = np.linspace(-3, 3, 61, dtype=np.float32) / np.float32(guess)
