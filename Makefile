@@ -24,6 +24,7 @@ lint: venv
 
 docs: venv
 	$(VENV)/bin/python docs/make_schemes.py
+	$(VENV)/bin/python docs/make_doctor.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import rich
 
-from uniphase.chains import LayerReading, draw_chain
+from uniphase.chains import LayerReading, draw_chain, evaluate_chain
 from uniphase.datasets import load
 from uniphase.doctor import Report, _sample, examine, require_same_function
 from uniphase.fields import Grid, Points
@@ -158,6 +158,19 @@ def test_samples_are_those_of_the_field(field):
     assert {tuple(row) for row in np.concatenate([positions, values], axis=1)} <= known
 
 
+@pytest.mark.parametrize(("depth", "correlation"), [(0, 0.0), (1, np.exp(-1)), (2, np.exp(np.exp(-1) - 1))])
+def test_outputs_of_distant_positions_are_correlated_by_depth(depth, correlation):
+    """Why a right network varies less over its domain than the data: as docs/doctor.md says, in the limit of width."""
+    networks, apart = 1500, np.array([[-1.0, -1.0], [1.0, 1.0]])
+    values = []
+    for seed in range(networks):
+        network = right_network(seed, width=32, depth=depth)
+        values.append(evaluate_chain(network, apart)[:, 0] - MOMENTS.mean)
+    product = np.prod(values, axis=1) / MOMENTS.covariance[0, 0]
+    # five standard errors, and 1/32 for the width
+    assert abs(product.mean() - correlation) < 5 * product.std() / np.sqrt(networks) + 1 / 32
+
+
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
@@ -185,8 +198,6 @@ def test_a_reading_must_be_the_model():
     missing = scaled(network, 1, 0.0)
 
     def model(positions):
-        from uniphase.chains import evaluate_chain
-
         return evaluate_chain(network, positions)
 
     require_same_function(network, PHOTO, model)

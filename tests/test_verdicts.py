@@ -49,15 +49,20 @@ def test_a_factor_must_be_beyond_chance_and_matter(value, spread, severity):
         assert judge(item, [value], spread=spread).severity == severity
 
 
-def test_a_factor_is_relative_to_the_references():
-    assert judge("output covariance", [0.5], center=0.5).severity == "ok"
-    assert "4× too wide" in judge("output covariance", [2.0], center=0.5, spread=1e-6).words
+def test_a_factor_is_right_where_references_are_at_one_and_between():
+    for value in (0.4, 0.5, 0.7, 1.0, 1.2):
+        assert judge("output covariance", [value], center=0.5).severity == "ok"
+    assert judge("output covariance", [2.0], center=0.5).words.startswith("spread over the domain 2× too wide")
+    assert judge("output covariance", [0.1], center=0.5, spread=1e-6).words.startswith(
+        "spread over the domain 5× too narrow"
+    )
 
 
 def test_the_worst_direction_decides():
     finding = judge("input layer", [0.125, 1.0], spread=1e-6)
     assert finding.words == "frequencies 8× too low for this signal: fine detail will be learned late"
-    assert (finding.value, finding.severity) == (0.125, "bad")
+    assert finding.value == pytest.approx(0.125)
+    assert finding.severity == "bad"
     assert judge("input layer", [1.0, 3.0], spread=1e-6).words.startswith("frequencies 3× too high")
 
 

@@ -4,6 +4,7 @@ A statistic is wrong if no reference would show it, and if it is large enough to
 because a wide network is exact enough to tell differences that make none.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -15,6 +16,8 @@ from .moments import Moments
 Severity = Literal["ok", "warn", "bad"]
 Statistics = Mapping[str, np.ndarray]
 
+# What nothing at all counts as, so that it has a logarithm.
+_LEAST = 1e-12
 # In standard deviations of the references: for Student's t with 23 degrees of freedom, one false alarm in 20,000.
 _SPREAD = 5.0
 # Factors below the first make no difference that would be seen in training; above the second they decide it.
@@ -29,7 +32,8 @@ class Finding(NamedTuple):
     - `item`: what was looked at.
     - `severity`: "ok", "warn" or "bad".
     - `value`: what the network shows.
-    - `low`, `high`: what uniform-phase networks of its size show on the same samples.
+    - `low`, `high`: the range of what is right: what uniform-phase networks of its size show on the same samples, and
+        for factors what the data themselves have, which is 1.
     - `words`: the verdict.
     """
 
@@ -51,8 +55,8 @@ def statistics(measured: ChainMeasurement, moments: Moments) -> dict[str, np.nda
     input_tensor = 2 * moments.out_size * measured.input_products
     return {
         "phases": np.array([layer.resultant for layer in hidden if layer.resultant is not None]),
-        "Jacobian": np.array([hidden[-1].squared_singular_from_first]),
-        "gradients": np.array([hidden[0].backward / hidden[-1].backward if hidden[-1].backward else 0.0]),
+        "Jacobian": np.array([_LEAST + (hidden[-1].squared_singular_from_first or 0.0)]),
+        "gradients": np.array([_LEAST + hidden[0].backward / (hidden[-1].backward or 1.0)]),
         "output mean": np.sqrt([offset @ precision @ offset / len(offset)]),
         "input layer": _factors(input_tensor, moments.structure_tensor),
         "output covariance": _factors(found.covariance, moments.regularized_covariance),
@@ -65,7 +69,7 @@ def _factors(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
     from scipy.linalg import eigh
 
     ridge = 1e-12 * np.trace(expected) * np.eye(len(expected))  # a prescribed tensor may be singular
-    return np.sqrt(np.clip(eigh(found, expected + ridge, eigvals_only=True), 1e-24, None))
+    return np.sqrt(np.clip(eigh(found, expected + ridge, eigvals_only=True), _LEAST**2, None))
 
 
 def find(
@@ -93,50 +97,50 @@ def find(
 
 
 class _Judgement(NamedTuple):
-    """The worst entry of a statistic, beside the references."""
+    """The worst entry of a statistic, the nearest value that would be right, and the range of such."""
 
     severity: Severity
     value: float
-    center: float
+    target: float
     low: float
     high: float
 
     @property
     def factor(self) -> float:
         """How many times too large, or too small."""
-        return max(self.value / self.center, self.center / self.value)
+        return max(self.value / self.target, self.target / self.value)
 
     @property
     def more(self) -> bool:
-        return self.value > self.center
+        return self.value > self.target
 
 
 def _judge_factor(values: np.ndarray, references: np.ndarray) -> _Judgement:
-    """A factor is wrong if it is beyond the spread of the references, and by enough to matter."""
-    logs = np.log(references)  # (references, entries)
+    """A factor is right where the references are, at 1, and between; it is wrong by enough to matter, or not at all."""
+    logs, found = np.log(references), np.log(values)  # (references, entries) and (entries,)
     center, reach = logs.mean(axis=0), _SPREAD * logs.std(axis=0, ddof=1)
-    deviation = np.abs(np.log(np.maximum(values, 1e-12)) - center)
-    outside = deviation > reach
+    low, high = np.minimum(center - reach, 0), np.maximum(center + reach, 0)
+    target = np.clip(found, np.minimum(center, 0), np.maximum(center, 0))
+    deviation = np.abs(found - target)
+    outside = (found < low) | (found > high)
     worst = int(np.argmax(np.where(outside, deviation, -1.0) if outside.any() else deviation))
-    factor = float(np.exp(deviation[worst]))
+    factor = math.exp(deviation[worst])
     severity = "ok" if not outside[worst] or factor < _WARN else "warn" if factor < _BAD else "bad"
-    middle, low, high = (float(np.exp(center[worst] + side * reach[worst])) for side in (0, -1, 1))
-    return _Judgement(severity, max(float(values[worst]), 1e-12), middle, low, high)
+    return _Judgement(severity, *(math.exp(number[worst]) for number in (found, target, low, high)))
 
 
 def _judge_size(values: np.ndarray, references: np.ndarray, warn: float, bad: float) -> _Judgement:
     """A size, best at zero, is wrong if it is above the references and large enough to matter."""
-    center = float(references.mean())
-    high = center + _SPREAD * float(references.std(ddof=1))
+    high = float(references.mean() + _SPREAD * references.std(ddof=1))
     value = float(values.max())
     severity = "ok" if value <= max(high, warn) else "warn" if value <= max(high, bad) else "bad"
-    return _Judgement(severity, value, center, 0.0, high)
+    return _Judgement(severity, value, 0.0, 0.0, high)
 
 
 # What is wrong with more and with less than there should be.
 _GROWTH = {
     "Jacobian": (
-        "mean squared singular value stays",
+        "mean squared singular value ",
         ("mean squared singular value grows", "each layer sharpens what it gets, and a deeper network would be worse"),
         (
             "mean squared singular value shrinks",
@@ -144,7 +148,7 @@ _GROWTH = {
         ),
     ),
     "gradients": (
-        "stay",
+        "",
         ("grow", "the first layers are moved the most"),
         ("shrink", "the first layers hardly move"),
     ),
@@ -169,11 +173,11 @@ _MATCHING = {
 
 
 def _growth_words(item: str, judged: _Judgement, depth: int) -> str:
-    stays, *ways = _GROWTH[item]
+    quantity, *ways = _GROWTH[item]
     way = " on the way back" if item == "gradients" else ""
     rates = f"{_plain(judged.value ** (1 / depth), 3)}× a layer{way}, {_plain(judged.value)}× in all"
     if judged.severity == "ok":
-        return f"{stays}, {rates}"
+        return f"{quantity}{rates}"
     verb, effect = ways[0 if judged.more else 1]
     return f"{verb} {rates}: {effect}"
 
@@ -181,7 +185,7 @@ def _growth_words(item: str, judged: _Judgement, depth: int) -> str:
 def _matching_words(item: str, judged: _Judgement) -> str:
     quantity, *ways = _MATCHING[item]
     if judged.severity == "ok":
-        return f"{quantity} {_plain(judged.value)}× the data's, as uniform-phase networks of this size have"
+        return f"{quantity} {_plain(judged.value)}× the data's"
     fault, effect = ways[0 if judged.more else 1]
     return f"{quantity} {_plain(judged.factor)}× {fault} for this signal: {effect}"
 
