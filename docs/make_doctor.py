@@ -82,25 +82,25 @@ SECTIONS = [
     (
         "## A uniform-phase network on a photo",
         "Matched to the camera image at 128 × 128: nothing to find.",
-        lambda photo, sound: (up.uniform_phase(up.estimate_moments(photo), width=128, depth=4), photo),
+        lambda photo, sound: (up.uniform_phase(up.estimate_moments(photo), width=64, depth=4), photo),
     ),
     (
         "## SIREN with ω₀ = 30 on the same photo",
         "The value that its authors found for images fits this one. But the hidden layers (ω_h = 1) amplify: while\n"
         "preactivations have the variance 1, the theory of CVP26 gives 1 + e⁻² = 1.135 a layer, and more as they\n"
         "settle below it.",
-        lambda photo, sound: (up.sm20((2, 1), width=128, depth=4, omega=30.0), photo),
+        lambda photo, sound: (up.sm20((2, 1), width=64, depth=4, omega=30.0), photo),
     ),
     (
         "## SIREN with ω₀ = ω_h = 30 on sound",
-        "Bach's recording on [-100, 100]. With ω_h = 30 the biases, too, count thirty times, and spread the phases; so\n"
-        "the hidden layers keep their size. Input and output know nothing of the signal.",
-        lambda photo, sound: (up.sm20((1, 1), width=128, depth=4, omega=30.0, hidden_omega=30.0), sound),
+        "Bach's recording on [-100, 100]. With ω_h = 30 the biases, too, count thirty times, and spread the phases;\n"
+        "so the hidden layers keep their size. Input and output know nothing of the signal.",
+        lambda photo, sound: (up.sm20((1, 1), width=64, depth=4, omega=30.0, hidden_omega=30.0), sound),
     ),
     (
         "## A ReLU network on the photo",
         "He's weights keep Jacobians and gradients in order, but nothing in the network has the scale of the picture.",
-        lambda photo, sound: (up.relu((2, 1), width=128, depth=4), photo),
+        lambda photo, sound: (up.relu((2, 1), width=64, depth=4), photo),
     ),
 ]
 

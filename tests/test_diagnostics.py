@@ -143,7 +143,7 @@ def test_a_coordinate_network_and_its_layers_given_by_hand_have_one_report():
         (eqx.nn.MLP(2, 1, 8, 1, activation=eqx.nn.PReLU(), key=KEY), None, "cannot read what follows layers.0"),
         (linear(2, 1), {"a": (np.eye(2), None, "sine")}, r"layers\['a'\] has 3 entries"),
         (linear(2, 1), {"a": (np.eye(2), np.zeros(3), "sine", 1)}, r"weight has shape \(2, 2\) and bias \(3,\)"),
-        (linear(2, 1), {"a": (np.eye(2), None, "sinus", 1)}, "the activation of a is 'sinus'; it must be one of"),
+        (linear(2, 1), {"a": (np.eye(2), None, "sinus", 1)}, "activation is 'sinus'; it must be one of sine, sincos"),
         (
             linear(2, 1),
             {"a": (np.eye(2), None, "sine", 1), "b": (np.ones((1, 2)), None, "linear", 1)},

@@ -4,9 +4,9 @@ A reading holds plain arrays, so what is measured here is the same whichever lib
 over positions are averages over samples of a field; nothing is assumed of how the weights were drawn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -44,9 +44,6 @@ class LayerReading:
     omega: float = 1.0
 
     def __post_init__(self):
-        if self.activation not in (*_ACTIVATIONS, "sincos"):
-            known = ", ".join([*_ACTIVATIONS, "sincos"])
-            raise ValueError(f"the activation of {self.name} is {self.activation!r}; it must be one of {known}")
         if not self.omega > 0:
             raise ValueError(
                 f"the omega of {self.name} is {self.omega}; it must be positive, or the sign be in the weight"
@@ -116,6 +113,30 @@ class ChainMeasurement(NamedTuple):
         # relative to the network's own spread, which may be of any size
         ridge = max(1e-9 * float(np.trace(covariance)) / len(covariance), 1e-30)
         return combine_statistics(self.outputs.mean(axis=0), covariance, self.slope_products, epsilon=ridge)
+
+
+def read_chain(layers: Mapping[str, Sequence[Any]]) -> list[LayerReading]:
+    """Readings of layers that somebody wrote down as `(weight, bias, activation, omega)`, by name and in their order.
+
+    !!! example
+        ```python
+        read_chain({"inner": (np.ones((8, 2)), None, "sine", 30.0), "outer": (np.ones((1, 8)), None, "linear", 1.0)})
+        ```
+    """
+    chain = []
+    for name, entry in layers.items():
+        if len(entry) != 4:
+            raise ValueError(f"layers[{name!r}] has {len(entry)} entries; pass (weight, bias, activation, omega)")
+        weight, bias, activation, omega = entry
+        weight, bias = np.asarray(weight, np.float64), None if bias is None else np.asarray(bias, np.float64)
+        if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
+            shapes = f"weight has shape {weight.shape} and bias {None if bias is None else bias.shape}"
+            raise ValueError(f"layers[{name!r}]: {shapes}; pass (out, in) and (out,)")
+        if activation not in get_args(Activation):
+            known = ", ".join(get_args(Activation))
+            raise ValueError(f"layers[{name!r}]: activation is {activation!r}; it must be one of {known}")
+        chain.append(LayerReading(name, weight, bias, activation, float(omega)))
+    return chain
 
 
 def draw_chain(blueprint: Blueprint, rng: np.random.Generator) -> list[LayerReading]:

@@ -3,7 +3,7 @@
 Activations are numbered from the coordinates, 0, through the output of the input layer, 1, to the channels at the end.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .chains import LayerReading, layer_name, recognize_activation
+from .chains import layer_name, read_chain, recognize_activation
 from .doctor import Report, examine, require_same_function
 from .fields import Field
 from .moments import EPSILON, Moments, combine_statistics
@@ -161,7 +161,7 @@ def diagnose(
     field: Field,
     moments: Moments | None = None,
     *,
-    layers: Mapping[str, tuple[Any, Any, str, float]] | None = None,
+    layers: Mapping[str, Sequence[Any]] | None = None,
     seed: int = 0,
 ) -> Report:
     """Examine a network before it is trained: what is right and wrong with it for a signal, in numbers and in words.
@@ -191,7 +191,7 @@ def diagnose(
         print(diagnose(one_layer, field, layers={"inner": (w, b, "sine", 30.0), "outer": (v, None, "linear", 1.0)}))
         ```
     """
-    chain = list(_read_layers(model) if layers is None else _given_layers(layers))
+    chain = read_chain(dict(_layers_of(model)) if layers is None else layers)
     scalar = getattr(model, "in_size", None) == "scalar"
 
     def values(positions: np.ndarray) -> np.ndarray:
@@ -203,19 +203,12 @@ def diagnose(
     return examine(chain, field, moments, seed=seed)
 
 
-def _given_layers(layers: Mapping[str, tuple[Any, Any, str, float]]) -> Iterator[LayerReading]:
-    for name, entry in layers.items():
-        if len(entry) != 4:
-            raise ValueError(f"layers[{name!r}] has {len(entry)} entries; pass (weight, bias, activation, omega)")
-        weight, bias, activation, omega = entry
-        yield _reading(name, weight, bias, activation, omega)
-
-
-def _read_layers(model: Callable[..., Any]) -> Iterator[LayerReading]:
+def _layers_of(model: Callable[..., Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """What `diagnose` has to be told of other models."""
     if isinstance(model, CoordinateMLP):
         for index, layer in enumerate(model.layers):
             name = layer_name(index, len(model.layers))
-            yield _reading(name, layer.weight, layer.bias, layer.activation, layer.omega)
+            yield name, (layer.weight, layer.bias, layer.activation, layer.omega)
         return
     parts = list(_parts(model))
     if not parts or not isinstance(parts[0][1], eqx.nn.Linear):
@@ -228,7 +221,7 @@ def _read_layers(model: Callable[..., Any]) -> Iterator[LayerReading]:
     for start, stop in zip(starts, [*starts[1:], len(parts)], strict=True):
         name, linear = parts[start]
         activation, omega = _activation(name, [part for _, part in parts[start + 1 : stop]])
-        yield _reading(name, linear.weight, linear.bias, activation, omega)
+        yield name, (linear.weight, linear.bias, activation, omega)
 
 
 def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -266,12 +259,3 @@ def _activation(name: str, functions: list[Any]) -> tuple[str, float]:
         raise ValueError(
             f"cannot read what follows {name}: {error}; pass layers={{name: (weight, bias, activation, omega), ...}}"
         ) from error
-
-
-def _reading(name: str, weight: Any, bias: Any, activation: Any, omega: Any) -> LayerReading:
-    weight = np.asarray(weight, np.float64)
-    bias = None if bias is None else np.asarray(bias, np.float64)
-    if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
-        shapes = f"weight has shape {weight.shape} and bias {None if bias is None else bias.shape}"
-        raise ValueError(f"{name}: {shapes}; pass (out, in) and (out,)")
-    return LayerReading(name, weight, bias, activation, float(omega))
