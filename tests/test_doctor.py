@@ -161,12 +161,10 @@ def test_samples_are_those_of_the_field(field):
 @pytest.mark.parametrize(("depth", "correlation"), [(0, 0.0), (2, np.exp(np.exp(-1) - 1))])
 def test_outputs_of_distant_positions_are_correlated_by_depth(depth, correlation):
     """Why a right network varies less over its domain than the data: as docs/doctor.md says, in the limit of width."""
-    networks, apart = 500, np.array([[-1.0, -1.0], [1.0, 1.0]])
-    values = []
-    for seed in range(networks):
-        network = right_network(seed, width=32, depth=depth)
-        values.append(evaluate_chain(network, apart)[:, 0] - MOMENTS.mean)
-    product = np.prod(values, axis=1) / MOMENTS.covariance[0, 0]
+    networks, apart, rng = 400, np.array([[-1.0, -1.0], [1.0, 1.0]]), np.random.default_rng(0)
+    blueprint = uniform_phase(MOMENTS, width=32, depth=depth)
+    outputs = [evaluate_chain(draw_chain(blueprint, rng), apart)[:, 0] for _ in range(networks)]
+    product = np.prod(np.array(outputs) - MOMENTS.mean, axis=1) / MOMENTS.covariance[0, 0]
     # five standard errors, and 1/32 for the width
     assert abs(product.mean() - correlation) < 5 * product.std() / np.sqrt(networks) + 1 / 32
 

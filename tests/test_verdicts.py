@@ -7,12 +7,12 @@ from uniphase.verdicts import find
 RNG = np.random.default_rng(0)
 
 
-def row(name: str, resultant: float | None, squared_slope: float = 0.5) -> LayerMeasurement:
+def row(name: str, resultant: float | None, squared_slope: float = 0.5, width: int = 8) -> LayerMeasurement:
     numbers = {key: 1.0 for key in ("preactivation_std", "squared_singular", "weight_gradient", "backward")}
     return LayerMeasurement(
         name=name,
         activation="sine",
-        out_size=8,
+        out_size=width,
         resultant=resultant,
         second_resultant=0.0,
         squared_slope=squared_slope,
@@ -72,14 +72,35 @@ def test_growth_is_told_by_the_layer():
     assert judge("Jacobian", [0.25]).words.startswith("mean squared singular value shrinks 0.5× a layer, 0.25× in all")
 
 
+def phases(resultants: list[float], *, width: int = 256, squared_slope: float = 0.5):
+    layers = [row(f"layer {i}", r, squared_slope, width) for i, r in enumerate(resultants)]
+    return find([*layers, LAYERS[-1]], {"phases": np.array(resultants)}, [])[0]
+
+
 @pytest.mark.parametrize(("squared_slope", "words"), [(0.9, "almost linear"), (0.1, "slopes vanish"), (0.5, "unused")])
-def test_bunched_phases_are_told_by_their_layer(squared_slope, words):
-    layers = [row("input", 0.0), row("hidden 1", 0.9, squared_slope), LAYERS[-1]]
-    finding = judge("phases", [0.0, 0.9], center=0.05, layers=layers)
+def test_bunched_phases_are_told_with_their_layer(squared_slope, words):
+    finding = phases([0.8, 0.9], squared_slope=squared_slope)
     assert finding.severity == "bad"
-    assert finding.words.startswith("bunched in hidden 1 (resultant 0.9, ")
+    assert finding.words.startswith("bunched, most in layer 1 (resultant 0.85 over all layers, ")
     assert words in finding.words
-    assert judge("phases", [0.0, 0.2], center=0.05, layers=layers).severity == "ok"  # beyond chance, and no matter
+
+
+def test_phases_must_be_beyond_chance_and_matter():
+    assert phases([0.2, 0.2, 0.2], width=10_000).severity == "ok"  # beyond chance, and no matter
+    assert phases([0.6, 0.6], width=256).severity == "warn"
+    assert phases([0.6, 0.6], width=8).severity == "ok"  # eight phases do that by chance
+
+
+@pytest.mark.parametrize("layers", [1, 4])
+def test_the_bound_on_phases_is_kept_by_uniform_ones_and_not_far(layers):
+    """At one position, where it is closest: n = 64 phases in each layer, 20,000 networks."""
+    turns = np.exp(2j * np.pi * RNG.random((20_000, layers, 64)))
+    squares = np.maximum(0, (64 * np.abs(turns.mean(axis=-1)) ** 2 - 1) / 63)
+    resultants = np.sqrt(squares.mean(axis=1))
+    bound = phases([0.0] * layers, width=64).high
+    # one of them is expected beyond the bound; more than 8 have a probability below 1e-6 (Poisson)
+    assert np.count_nonzero(resultants > bound) <= 8
+    assert np.count_nonzero(resultants > 0.6 * bound) > 8
 
 
 def test_the_output_mean_may_stray_as_references_do():
@@ -91,5 +112,5 @@ def test_the_output_mean_may_stray_as_references_do():
 
 
 def test_what_a_network_has_not_is_not_judged():
-    references = [{"phases": np.ones(1), "Jacobian": np.ones(1)}] * 2
+    references = [{"Jacobian": np.ones(1)}] * 2
     assert find(LAYERS[:1] + LAYERS[-1:], {"phases": np.array([]), "Jacobian": np.ones(1)}, references) == ()

@@ -18,8 +18,8 @@ Statistics = Mapping[str, np.ndarray]
 
 # What nothing at all counts as, so that it has a logarithm.
 _LEAST = 1e-12
-# In standard deviations of the references: for Student's t with 23 degrees of freedom, one false alarm in 20,000.
-_SPREAD = 5.0
+# How often chance alone may raise an alarm, and what that is in standard deviations of 24 references (Student's t).
+_FALSE_ALARM, _SPREAD = 5e-5, 5.0
 # Factors below the first make no difference that would be seen in training; above the second they decide it.
 _WARN, _BAD = 1.5, 4.0
 # The same for resultants: those of Normal phases with standard deviations of 1.7 and 0.8.
@@ -81,12 +81,13 @@ def find(
     for item, values in found.items():
         if not values.size or (depth == 0 and item in ("Jacobian", "gradients")):
             continue
-        normal = np.stack([reference[item] for reference in references])
+        normal = np.stack([reference[item] for reference in references]) if item != "phases" else np.zeros(0)
         if item == "phases":
-            judged = _judge_size(values, normal, _WARN_RESULTANT, _BAD_RESULTANT)
+            judged = _judge_phases(values, min(layer.out_size for layer in layers if layer.resultant is not None))
             words = _phase_words(judged, layers)
         elif item == "output mean":
-            judged = _judge_size(values, normal, _WARN, _BAD)
+            high = float(normal.mean() + _SPREAD * normal.std(ddof=1))
+            judged = _judge_size(float(values[0]), high, _WARN, _BAD)
             words = f"{_plain(judged.value)} standard deviations from the data's"
             words += "" if judged.severity == "ok" else ": the first steps go into the offset"
         else:
@@ -129,10 +130,22 @@ def _judge_factor(values: np.ndarray, references: np.ndarray) -> _Judgement:
     return _Judgement(severity, *(math.exp(number[worst]) for number in (found, target, low, high)))
 
 
-def _judge_size(values: np.ndarray, references: np.ndarray, warn: float, bad: float) -> _Judgement:
-    """A size, best at zero, is wrong if it is above the references and large enough to matter."""
-    high = float(references.mean() + _SPREAD * references.std(ddof=1))
-    value = float(values.max())
+def _judge_phases(resultants: np.ndarray, width: int) -> _Judgement:
+    """The root mean square R of the layers' resultants, against a bound that uniform phases exceed once in 20,000.
+
+    For n uniform phases n|mean exp(iz)|² has the law of Exp(1), independently for each layer (the paper's lemma on
+    independence), and its average over positions is less spread. A resultant with 1/n taken off, but not below zero,
+    makes it E = max(Exp(1), 1), so (n - 1)R² + 1 is a mean of those, and Chernoff's bound holds for it.
+    """
+    s = np.linspace(0.01, 0.99, 99)
+    log_moments = np.log(np.exp(s) * (1 - math.exp(-1)) + np.exp(s - 1) / (1 - s))  # log E exp(sE)
+    bound = float(((log_moments - math.log(_FALSE_ALARM) / len(resultants)) / s).min())
+    high = math.sqrt((bound - 1) / max(width - 1, 1))
+    return _judge_size(float(np.sqrt(np.square(resultants).mean())), high, _WARN_RESULTANT, _BAD_RESULTANT)
+
+
+def _judge_size(value: float, high: float, warn: float, bad: float) -> _Judgement:
+    """A size, best at zero, is wrong if it is beyond chance and large enough to matter."""
     severity = "ok" if value <= max(high, warn) else "warn" if value <= max(high, bad) else "bad"
     return _Judgement(severity, value, 0.0, 0.0, high)
 
@@ -192,15 +205,15 @@ def _matching_words(item: str, judged: _Judgement) -> str:
 
 def _phase_words(judged: _Judgement, layers: Sequence[LayerMeasurement]) -> str:
     if judged.severity == "ok":
-        return f"uniform around the circle in every layer (resultant {_plain(judged.value)} at most)"
-    worst = next(layer for layer in layers if layer.resultant == judged.value)
-    numbers = f"resultant {_plain(judged.value)}, uniform phases stay below {_plain(judged.high)}"
+        return f"uniform around the circle (resultant {_plain(judged.value)} over all layers)"
+    worst = max(layers, key=lambda layer: layer.resultant or 0.0)
+    numbers = f"resultant {_plain(judged.value)} over all layers, uniform phases stay below {_plain(judged.high)}"
     effect = "part of the sine is unused, and layers depend on those before them"
     if worst.squared_slope > 0.75:
         effect = "the sine is used near zero only, where the layer is almost linear"
     if worst.squared_slope < 0.25:
         effect = "the sine is used near its peaks, where slopes vanish"
-    return f"bunched in {worst.name} ({numbers}): {effect}"
+    return f"bunched, most in {worst.name} ({numbers}): {effect}"
 
 
 def _plain(number: float, digits: int = 2) -> str:
