@@ -51,7 +51,7 @@ def test_values_and_gradients_are_those_of_jax(scheme, x64):
         outputs = jax.vmap(network)(jnp.asarray(POSITIONS))
         return jnp.mean((outputs - jnp.asarray(VALUES)) ** 2), outputs
 
-    gradients, outputs = eqx.filter_grad(loss, has_aux=True)(network)
+    gradients, outputs = eqx.filter_jit(eqx.filter_grad(loss, has_aux=True))(network)
     measured = measure_chain(chain, POSITIONS, VALUES, np.random.default_rng(0))
     np.testing.assert_allclose(evaluate_chain(chain, POSITIONS), outputs, rtol=1e-9, atol=1e-11)  # float64
     np.testing.assert_array_equal(measured.outputs, evaluate_chain(chain, POSITIONS))
@@ -77,12 +77,11 @@ def test_gradients_of_an_encoding_that_shares_its_weights(x64):
     np.testing.assert_allclose(row.weight_gradient, np.linalg.norm(jax.grad(loss)(jnp.asarray(weight))), rtol=1e-9)
 
 
-@pytest.mark.parametrize("scheme", ["uniform-phase", "tanh-pe"])
-def test_slopes_and_singular_values_are_those_of_jax(scheme, x64):
-    network, chain = pair(scheme)
+def test_slopes_and_singular_values_are_those_of_jax(x64):
+    network, chain = pair("tanh-pe")
 
     def jacobians(start, stop):
-        return np.asarray(jax.vmap(lambda x: jacobian(network, x, start, stop))(jnp.asarray(POSITIONS)))
+        return np.asarray(jax.jit(jax.vmap(lambda x: jacobian(network, x, start, stop)))(jnp.asarray(POSITIONS)))
 
     measured = measure_chain(chain, POSITIONS, VALUES, np.random.default_rng(0))
     whole, first = jacobians(0, None), jacobians(0, 1)

@@ -6,15 +6,17 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import soundfile
 from PIL import Image
 
-from uniphase.checkpoints import load_network
+from uniphase.checkpoints import Saved, load_network, save_network
 from uniphase.cli import Choices, main
 from uniphase.datasets import load
 from uniphase.metrics import evaluate
+from uniphase.networks import CoordinateMLP
 from uniphase.schemes import SCHEMES
 
 TINY = ["--width", "16", "--depth", "1", "--steps", "20"]
@@ -433,7 +435,10 @@ def test_diagnose_in_words(run, here):
 
 
 def test_diagnose_a_file_for_programs(run, here):
-    run("fit", "camera", "--size", "16", *TINY, "--align", "corners")
+    field = load("camera", size=16, align="corners")
+    blueprint = SCHEMES["sm20"].blueprint((2, 1), width=8, depth=1)
+    network = CoordinateMLP(blueprint, key=jax.random.key(0))
+    save_network("camera.uniphase", Saved.of(network, blueprint, field))
     code, out, err = run("diagnose", "camera", "--size", "16", "--network", "camera.uniphase", "--json")
     assert (code, err) == (0, "")
     report = json.loads(out)
