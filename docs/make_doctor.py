@@ -67,7 +67,7 @@ The theory gives averages over the random draw of a network, and one network dev
 not guessed: 24 uniform-phase networks of the same depth and of the same width (256 at most) are drawn and measured on
 the same field. A finding is *ok* within five standard deviations of theirs, and where it differs by less than a
 factor of 1.5, which makes no difference in training; it is *bad* beyond a factor of 4. The ranges are in
-`report.findings`, and are the gray bars of the figure.
+`report.findings`, and are the gray bars of the figure; for phases they follow from theory, without references.
 
 One thing surprises: the output of a right network varies less over the domain than the data do. Over the draws its
 covariance equals that of the data; but in a deep network the outputs at two distant positions are correlated (for

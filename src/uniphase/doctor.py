@@ -2,8 +2,8 @@
 
 The theory fixes every quantity here in expectation, over the random draw; one network deviates from it by chance, the
 more so the narrower it is. What is chance is not guessed: uniform-phase networks of the same size are drawn and
-measured on the same samples, and a finding is what none of them would show. A network wider than `_WIDTH` is held
-against references of that width, which spread more than it would.
+measured on the same samples, and a finding is what none of them would show (for phases a bound does the same). A
+network wider than `_WIDTH` is held against references of that width, which spread more than it would.
 """
 
 import dataclasses
