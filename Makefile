@@ -27,6 +27,7 @@ bench: venv
 
 docs: venv
 	$(VENV)/bin/python docs/make_schemes.py
+	$(VENV)/bin/python docs/make_doctor.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -6,15 +6,17 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import soundfile
 from PIL import Image
 
-from uniphase.checkpoints import load_network
+from uniphase.checkpoints import Saved, load_network, save_network
 from uniphase.cli import Choices, main
 from uniphase.datasets import load
 from uniphase.metrics import evaluate
+from uniphase.networks import CoordinateMLP
 from uniphase.schemes import SCHEMES
 
 TINY = ["--width", "16", "--depth", "1", "--steps", "20"]
@@ -418,3 +420,45 @@ def test_the_installed_command_runs():
 
     (command,) = entry_points(group="console_scripts", name="uniphase")
     assert command.value == "uniphase.cli:main"
+
+
+SMALL = ["--size", "16", "--width", "8", "--depth", "1"]
+
+
+def test_diagnose_in_words(run, here):
+    code, out, err = run("diagnose", "camera", *SMALL, "--scheme", "sm20", "-o", "report.png")
+    assert (code, err) == (0, "")
+    assert out.startswith("layer ")
+    assert "looks like: sm20" in out
+    assert out.splitlines()[-1] == "wrote report.png"
+    assert names(here) == ["report.png"]
+
+
+def test_diagnose_a_file_for_programs(run, here):
+    field = load("camera", size=16, align="corners")
+    blueprint = SCHEMES["sm20"].blueprint((2, 1), width=8, depth=1)
+    network = CoordinateMLP(blueprint, key=jax.random.key(0))
+    save_network("camera.uniphase", Saved.of(network, blueprint, field))
+    code, out, err = run("diagnose", "camera", "--size", "16", "--network", "camera.uniphase", "--json")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert [layer["name"] for layer in report["layers"]] == ["input", "hidden 1", "output"]
+    assert {finding["severity"] for finding in report["findings"]} <= {"ok", "warn", "bad"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "report.jpg"], "report.jpg: the suffix is '.jpg'; use .png"),
+        (["-o", "a.png"], "a.png: exists; pass --force to replace it"),
+        (["--scheme", "siren"], "there is no scheme 'siren'"),
+        (["--network", "a.png"], "a.png: "),
+        (["--network", "none.uniphase"], "none.uniphase: no such file"),
+    ],
+)
+def test_what_cannot_be_diagnosed(run, here, arguments, message):
+    (here / "a.png").write_text("mine")
+    code, out, err = run("diagnose", "camera", *SMALL, *arguments)
+    assert (code, out) == (1, "")
+    assert f"uniphase: {message}" in err
+    assert (here / "a.png").read_text() == "mine"

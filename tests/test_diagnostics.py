@@ -1,9 +1,10 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from uniphase.diagnostics import activations, jacobian, jacobian_spectra, network_moments, phase_statistics
+from uniphase.diagnostics import activations, diagnose, jacobian, jacobian_spectra, network_moments, phase_statistics
 from uniphase.fields import Grid
 from uniphase.moments import estimate_moments, prescribe_moments
 from uniphase.networks import CoordinateMLP
@@ -89,3 +90,68 @@ def test_network_moments_agree_with_the_estimate_from_its_rendering(x64):
     np.testing.assert_allclose(
         found.structure_tensor, estimated.structure_tensor, rtol=0, atol=0.02 * np.trace(found.structure_tensor)
     )
+
+
+KEY = jax.random.key(0)
+FIELD = Grid(np.sin(3 * np.arange(400.0)).reshape(20, 20, 1))
+
+
+def linear(n: int, out: int) -> eqx.nn.Linear:
+    return eqx.nn.Linear(n, out, key=KEY)
+
+
+MODELS = {
+    "MLP": eqx.nn.MLP(2, 1, 8, 3, activation=lambda z: jnp.sin(30.0 * z), key=KEY),
+    "scanned MLP": eqx.nn.MLP(2, "scalar", 8, 3, activation=lambda z: jnp.sin(30.0 * z), scan=True, key=KEY),
+    "Sequential": eqx.nn.Sequential(
+        [
+            linear(2, 8),
+            eqx.nn.Lambda(lambda z: 30.0 * z),  # what stands between two linear layers is read as one
+            eqx.nn.Lambda(jnp.sin),
+            eqx.nn.Sequential([linear(8, 8), eqx.nn.Lambda(lambda z: jnp.sin(30.0 * z))]),
+            linear(8, 8),
+            eqx.nn.Lambda(lambda z: jnp.sin(30.0 * z)),
+            linear(8, 1),
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_networks_of_equinox_are_read_as_they_are(name):
+    report = diagnose(MODELS[name], FIELD)
+    assert [layer.activation for layer in report.layers] == ["sine", "sine", "sine", "linear"]
+    assert report.layers[1].preactivation_std > 5  # with its omega of 30
+    assert not report.healthy
+
+
+def test_a_coordinate_network_and_its_layers_given_by_hand_have_one_report():
+    network = CoordinateMLP(cvp26_0((2, 1), width=8, depth=1, omega=30.0), key=KEY)
+    layers = {
+        name: (layer.weight, layer.bias, layer.activation, layer.omega)
+        for name, layer in zip(("input", "hidden 1", "output"), network.layers, strict=True)
+    }
+    assert diagnose(lambda x: network(x), FIELD, layers=layers).to_dict() == diagnose(network, FIELD).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("model", "layers", "message"),
+    [
+        (jnp.sum, None, "only linear layers can be read; pass layers="),
+        (eqx.nn.Sequential([eqx.nn.Lambda(jnp.sin), linear(2, 1)]), None, "the model begins with Lambda"),
+        (eqx.nn.MLP(2, 1, 8, 1, activation=jax.nn.softplus, key=KEY), None, "cannot read what follows layers.0: the"),
+        (eqx.nn.MLP(2, 1, 8, 1, activation=eqx.nn.PReLU(), key=KEY), None, "cannot read what follows layers.0"),
+        (linear(2, 1), {"a": (np.eye(2), None, "sine")}, r"layers\['a'\] has 3 entries"),
+        (linear(2, 1), {"a": (np.eye(2), np.zeros(3), "sine", 1)}, r"weight has shape \(2, 2\) and bias \(3,\)"),
+        (linear(2, 1), {"a": (np.eye(2), None, "sinus", 1)}, "activation is 'sinus'; it must be one of sine, sincos"),
+        (
+            linear(2, 1),
+            {"a": (np.eye(2), None, "sine", 1), "b": (np.ones((1, 2)), None, "linear", 1)},
+            "the layers read from the model are not all of it",
+        ),
+        (eqx.nn.MLP(2, 3, 8, 1, key=KEY), None, "the network has 3 channels, but the field has 1"),
+    ],
+)
+def test_models_that_cannot_be_read(model, layers, message):
+    with pytest.raises(ValueError, match=message):
+        diagnose(model, FIELD, layers=layers)

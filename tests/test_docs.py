@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import os
 import re
 import sys
 import textwrap
@@ -20,7 +21,7 @@ import uniphase
 
 ROOT = Path(__file__).parents[1]
 PAPER = (ROOT / "docs" / "paper.md").read_text()
-PAGES = ["README.md", "docs/guide.md", "docs/fitting.md"]
+PAGES = ["README.md", "docs/guide.md", "docs/fitting.md", "docs/doctor.md"]
 
 
 def code_blocks(text: str) -> list[str]:
@@ -78,6 +79,20 @@ def test_the_page_of_schemes_is_up_to_date(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     page = importlib.import_module("make_schemes").page()
     assert (ROOT / "docs" / "schemes.md").read_text() == page, "run `make docs`"
+
+
+def test_the_page_of_the_doctor_is_up_to_date(monkeypatch):
+    """To the words of every verdict; digits may round differently on another machine."""
+    if not Path(os.environ.get("UNIPHASE_DATA", ""), "gt_bach.wav").exists():
+        pytest.skip("gt_bach.wav is not in the directory UNIPHASE_DATA")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    script = importlib.import_module("make_doctor")
+
+    def without_digits(text: str) -> str:
+        return " ".join(re.sub(r"[\d.,e+-]*\d", "#", text).split())
+
+    page = script.page(script.reports())
+    assert without_digits((ROOT / "docs" / "doctor.md").read_text()) == without_digits(page), "run `make docs`"
 
 
 @pytest.mark.parametrize("name", [name for name in uniphase.__all__ if callable(getattr(uniphase, name))])

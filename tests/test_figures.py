@@ -6,8 +6,11 @@ import pytest
 from PIL import Image
 
 from uniphase import figures
+from uniphase.chains import draw_chain
+from uniphase.doctor import examine
 from uniphase.fields import Grid
 from uniphase.metrics import evaluate
+from uniphase.schemes import relu, sm20
 
 RNG = np.random.default_rng(0)
 LOSSES = np.geomspace(1.0, 1e-4, 50)
@@ -67,6 +70,13 @@ def test_a_comparison_of_every_kind(name, tested, tmp_path):
 
 def test_learning_curves(tmp_path):
     figures.learning_curves(tmp_path / "a.png", {"sm20": [LOSSES, 2 * LOSSES], "relu": [LOSSES]})
+    assert_picture(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("blueprint", [sm20((2, 1), width=8, depth=9), relu((2, 1), width=8, depth=0)])
+def test_a_diagnosis_with_and_without_sines(blueprint, tmp_path):
+    report = examine(draw_chain(blueprint, RNG), FIELDS["gray"])
+    figures.diagnosis(tmp_path / "a.png", report, "a network")
     assert_picture(tmp_path / "a.png")
 
 

@@ -21,6 +21,10 @@ ORDER = [
     "laws",
     "blueprints",
     "schemes",
+    "chains",
+    "likeness",
+    "verdicts",
+    "doctor",
     "sine",
     "networks",
     "derivatives",
@@ -38,7 +42,7 @@ ORDER = [
 ]
 MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
 # Shared with frameworks other than JAX, or wanted before it has to be loaded.
-WITHOUT_JAX = ["fields", "pixels", "files", "datasets", "metrics", "moments", "laws", "blueprints", "schemes", "cli"]
+WITHOUT_JAX = [*ORDER[: ORDER.index("sine")], "cli"]
 JAX = {"jax", "jaxlib", "equinox", "optax"}
 
 

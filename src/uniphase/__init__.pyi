@@ -4,11 +4,13 @@ from .datasets import NAMES as NAMES, load as load
 from .derivatives import gradient as gradient, laplacian as laplacian
 from .diagnostics import (
     activations as activations,
+    diagnose as diagnose,
     jacobian as jacobian,
     jacobian_spectra as jacobian_spectra,
     network_moments as network_moments,
     phase_statistics as phase_statistics,
 )
+from .doctor import Report as Report
 from .fields import Field as Field, Grid as Grid, Points as Points
 from .files import array as array, audio as audio, image as image, volume as volume
 from .metrics import Metrics as Metrics, evaluate as evaluate

@@ -263,6 +263,66 @@ def compare(
 
 
 @app.command
+def diagnose(
+    signal: str,
+    /,
+    *,
+    network: str | None = None,
+    scheme: str = "uniform-phase",
+    width: int | None = None,
+    depth: int | None = None,
+    size: int | None = None,
+    space: Literal["gray", "rgb", "lab"] | None = None,
+    align: Literal["centers", "corners"] | None = None,
+    axes: int | None = None,
+    seed: int = 0,
+    output: Output = None,
+    force: Force = False,
+    json: Json = False,
+):
+    """Examine a network at its start: phases, Jacobians, gradients and moments for a signal, with verdicts in words.
+
+    Examples: uniphase diagnose photo.jpg --scheme sm20  |  uniphase diagnose photo.jpg --network photo.uniphase
+
+    Parameters
+    ----------
+    signal
+        A file (image, sound or NPY array), or a name, as for `uniphase fit`.
+    network
+        A file that `uniphase fit` wrote, to be examined in place of a new network.
+    scheme
+        Initialization of a new network; `uniphase schemes` lists them.
+    width, depth
+        Of a new network. Default: by the size of the signal.
+    size
+        Resize the signal first, so that its longest axis has this many samples.
+    space
+        Colour space of an image. Default: gray or rgb, as stored.
+    align
+        Whether samples lie at the centers of their cells or include the corners of the domain. Default: centers, or as
+        the network of a file was fitted.
+    axes
+        Number of coordinate axes of an array. Default: all, but for a last one of at most 4 entries (the channels).
+    seed
+        Of the new network, and of the samples that are looked at.
+    output
+        Picture of the report (.png). Default: none.
+    """
+    if json:
+        warnings.simplefilter("ignore", UserWarning)
+    from .workflows import Options, examine_signal
+
+    options = Options(width=width, depth=depth, size=size, space=space, align=align, axes=axes)
+    report = examine_signal(signal, options, scheme=scheme, network=network, seed=seed, output=output, force=force)
+    if json:
+        _print_json(report.to_dict())
+        return
+    _console().print(report)
+    if output is not None:
+        print(f"\nwrote {output}")
+
+
+@app.command
 def moments(
     signal: str,
     /,
@@ -418,9 +478,13 @@ def _print_json(content: dict) -> None:
 
 
 def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    _console().print(_table(header, rows))
+
+
+def _console():
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else 200).print(_table(header, rows))
+    return Console(width=None if sys.stdout.isatty() else 200)
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]):

@@ -18,6 +18,8 @@ from . import figures, files
 from .blueprints import Blueprint
 from .checkpoints import Domain, Saved, load_network, save_network
 from .datasets import load
+from .diagnostics import diagnose
+from .doctor import Report
 from .fields import Align, Extent, Grid, axis_coordinates
 from .metrics import Metrics, evaluate
 from .moments import Moments, estimate_moments
@@ -354,6 +356,52 @@ def compare(
     return Comparison(tuple(rows), recipe, outputs)
 
 
+def examine_signal(
+    signal: str,
+    options: Options,
+    *,
+    scheme: str = "uniform-phase",
+    network: str | None = None,
+    seed: int = 0,
+    output: str | None = None,
+    force: bool = False,
+) -> Report:
+    """Examine the network that a scheme draws for a signal, or that of a file, and draw the report if asked to.
+
+    **Arguments:**
+
+    - `signal`, `options`: a name or a file, and how to load it; of the rest, only the width and the depth are used.
+    - `scheme`, `seed`: what to draw. The seed also chooses the samples that are looked at.
+    - `network`: a `.uniphase` file to read, in place of drawing one.
+    - `output`: the picture, a PNG.
+    - `force`: whether a file that exists may be replaced.
+
+    !!! example
+        ```python
+        report = examine_signal("camera", Options(size=16, width=16), scheme="sm20")
+        ```
+    """
+    target = None if output is None else Path(output)
+    if target is not None:
+        if target.suffix.lower() != ".png":
+            raise ValueError(f"{target}: the suffix is {target.suffix!r}; use .png")
+        _require_writable([target], signal, replace=force)
+    saved = None if network is None else load_network(network)
+    if saved is not None and options.align is None:
+        options = dataclasses.replace(options, align=saved.domain.align)
+    field = _load(signal, options, options.size)
+    moments = estimate_moments(field)
+    if saved is None:
+        _, model = _draw(Subject(field, None, moments), scheme, options, seed)
+    else:
+        model = saved.network
+    report = diagnose(model, field, moments, seed=seed)
+    if target is not None:
+        with _writing(target):
+            figures.diagnosis(target, report, f"{scheme if network is None else network} for {Path(signal).name}")
+    return report
+
+
 def cubic_spline(field: Grid, test: Grid) -> np.ndarray:
     """The cubic spline through the samples of a field, at the positions of another on the same domain.
 
@@ -374,16 +422,16 @@ def cubic_spline(field: Grid, test: Grid) -> np.ndarray:
     return values
 
 
-def _load_subject(signal: str, options: Options) -> Subject:
+def _load(signal: str, options: Options, size: int | None) -> Grid:
     align = options.align or ("corners" if options.recipe == "paper" else "centers")
+    return load(signal, size=size, space=options.space, align=align, axes=options.axes)
 
-    def at(size: int | None) -> Grid:
-        return load(signal, size=size, space=options.space, align=align, axes=options.axes)
 
-    field, test = at(options.size), None
+def _load_subject(signal: str, options: Options) -> Subject:
+    field, test = _load(signal, options, options.size), None
     if options.eval_size is not None:
-        test = at(options.eval_size)
-    elif options.size is not None and (stored := at(None)).samples > field.samples:
+        test = _load(signal, options, options.eval_size)
+    elif options.size is not None and (stored := _load(signal, options, None)).samples > field.samples:
         if stored.samples <= _MANY_SAMPLES:
             test = stored
         else:
