@@ -21,6 +21,8 @@ ORDER = [
     "laws",
     "blueprints",
     "schemes",
+    "recipes",
+    "network_files",
     "sine",
     "networks",
     "diagnostics",

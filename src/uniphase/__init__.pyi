@@ -1,5 +1,5 @@
 from .blueprints import Blueprint as Blueprint, LayerPlan as LayerPlan
-from .checkpoints import Saved as Saved, load_network as load_network, save_network as save_network
+from .checkpoints import load_network as load_network, save_network as save_network
 from .datasets import NAMES as NAMES, load as load
 from .diagnostics import (
     activations as activations,
@@ -12,8 +12,16 @@ from .fields import Field as Field, Grid as Grid, Points as Points
 from .files import array as array, audio as audio, image as image, volume as volume
 from .metrics import Metrics as Metrics, evaluate as evaluate
 from .moments import Moments as Moments, estimate_moments as estimate_moments, prescribe_moments as prescribe_moments
+from .network_files import Saved as Saved
 from .networks import CoordinateMLP as CoordinateMLP
-from .optimizers import default_rate as default_rate, unit_muon as unit_muon
+from .optimizers import unit_muon as unit_muon
+from .recipes import (
+    Recipe as Recipe,
+    default_rate as default_rate,
+    default_recipe as default_recipe,
+    default_size as default_size,
+    paper_recipe as paper_recipe,
+)
 from .render import grid_positions as grid_positions, render as render
 from .schemes import (
     SCHEMES as SCHEMES,
@@ -33,10 +41,6 @@ from .training import (
     Diverged as Diverged,
     Fit as Fit,
     Progress as Progress,
-    Recipe as Recipe,
-    default_recipe as default_recipe,
-    default_size as default_size,
     fit as fit,
     measure as measure,
-    paper_recipe as paper_recipe,
 )
