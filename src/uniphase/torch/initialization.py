@@ -6,7 +6,7 @@ is divided out, so that what the model computes has the law of the scheme's blue
 """
 
 import inspect
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -63,21 +63,6 @@ def initialize_(
     return model
 
 
-class LayerInitializer(Protocol):
-    """Draw the weights and biases of one linear layer by a scheme, in place, and return the layer."""
-
-    def __call__(
-        self,
-        layer: AnyLinear,
-        role: Role = "hidden",
-        moments: Moments | None = None,
-        *,
-        omega: float = 1.0,
-        generator: torch.Generator | None = None,
-        **options: Any,
-    ) -> AnyLinear: ...
-
-
 _DOCUMENTATION = """Draw one linear layer in place as the scheme `{name}` does.
 
     {summary}
@@ -102,7 +87,7 @@ _DOCUMENTATION = """Draw one linear layer in place as the scheme `{name}` does.
     """
 
 
-def _layer_initializer(name: str) -> LayerInitializer:
+def _layer_initializer(name: str):
     scheme = get_scheme(name)
 
     def initializer_(

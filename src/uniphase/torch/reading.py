@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import get_args
 
 import torch
 from jaxtyping import Float
@@ -20,8 +19,9 @@ from torch.nn import functional as F
 from ..blueprints import Activation, Role
 from .networks import ACTIVATIONS
 
-# What cannot be traced can be said: each linear layer, the activation after it, and the factor ω inside that.
-Model = nn.Module | Sequence[tuple[nn.Linear, Activation, float]]
+# What cannot be read can be stated: each linear layer, the activation after it, and the factor ω inside that.
+Stated = Sequence[tuple[nn.Module, str, float]]
+Model = nn.Module | Stated
 
 _FIX = (
     "pass the part of it that maps positions (n, in_size) to channels, e.g. model.net, or its layers as a list: "
@@ -135,16 +135,19 @@ def _as_chain(layers: Sequence[tuple[str, Tensor, Tensor | None, Activation, flo
     )
 
 
-def _stated_chain(layers: Sequence[tuple[nn.Linear, Activation, float]]) -> Chain:
-    if not layers:
+def _stated_chain(stated: Stated) -> Chain:
+    if not stated:
         raise ValueError("model is an empty list; pass a module, or (linear, activation, omega) for each layer")
-    for i, (linear, activation, _) in enumerate(layers):
-        if not isinstance(linear, nn.Linear) or activation not in get_args(Activation):
+    layers = []
+    for i, (linear, activation, omega) in enumerate(stated):
+        weight, bias = getattr(linear, "weight", None), getattr(linear, "bias", None)
+        if not isinstance(weight, Tensor) or activation not in ACTIVATIONS:
             raise ValueError(
-                f"layer {i} of the list is ({type(linear).__name__}, {activation!r}); pass an nn.Linear and one of "
-                f"{', '.join(get_args(Activation))}"
+                f"layer {i} of the list is ({type(linear).__name__}, {activation!r}); pass a module with a weight, "
+                f"and one of {', '.join(ACTIVATIONS)}"
             )
-    return _as_chain([(str(i), m.weight, m.bias, a, omega, ACTIVATIONS[a]) for i, (m, a, omega) in enumerate(layers)])
+        layers.append((str(i), weight, bias, activation, omega, ACTIVATIONS[activation]))
+    return _as_chain(layers)
 
 
 class _Graph:
