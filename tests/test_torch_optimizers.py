@@ -11,7 +11,7 @@ from uniphase.network_files import Saved
 from uniphase.networks import CoordinateMLP as JaxMLP
 from uniphase.optimizers import unit_muon
 from uniphase.recipes import default_rate
-from uniphase.schemes import SCHEMES, get_scheme, sm20, uniform_phase
+from uniphase.schemes import get_scheme, sm20, uniform_phase
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
@@ -43,7 +43,7 @@ def train(model, optimizer, steps: int) -> list[float]:
     return losses
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("name", ["uniform-phase", "sm20", "tanh-pe"])  # plain; with ω; with a frozen layer
 def test_steps_are_those_of_the_jax_side(name, tmp_path, x64):
     """The same network, five steps: parameters agree to rounding."""
     blueprint = get_scheme(name).blueprint(MOMENTS, width=8, depth=2)

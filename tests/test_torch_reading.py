@@ -76,6 +76,18 @@ def test_random_fourier_features():
     ]
 
 
+def test_one_channel_without_its_axis():
+    class Squeezed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = SineLayer(2, 16, 30.0), nn.Linear(16, 1)
+
+        def forward(self, x):
+            return self.last(self.first(x)).squeeze(-1)
+
+    assert found(Squeezed()) == [("first.linear", "sine", 30.0), ("last", "linear", 1.0)]
+
+
 def test_other_activations():
     model = sequential(nn.ReLU(inplace=True), nn.SiLU(), nn.GELU(), nn.GELU(approximate="tanh"), nn.Tanh())
     assert [activation for _, activation, _ in found(model)] == ["relu", "silu", "gelu", "gelu", "tanh", "linear"]

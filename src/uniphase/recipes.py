@@ -50,7 +50,8 @@ class Recipe:
 class Layered(Protocol):
     """A network of any framework: its layers have a `role`, as those of a blueprint have."""
 
-    layers: Any
+    @property
+    def layers(self) -> Any: ...
 
 
 def default_size(field: Field) -> tuple[int, int]:

@@ -162,12 +162,12 @@ def _probe(scheme: Scheme) -> LayerPlan:
 
 def _require_fit(chain: Chain, blueprint: Blueprint) -> None:
     """The model has the layers of the blueprint, each with its own tensors."""
-    expected = [(plan.rows, plan.columns, plan.activation) for plan in blueprint.layers]
-    found = [(*layer.weight.shape, layer.activation) for layer in chain.layers]
+    expected = [f"{plan.columns} → {plan.rows}, {plan.activation}" for plan in blueprint.layers]
+    found = [f"{layer.weight.shape[1]} → {layer.weight.shape[0]}, {layer.activation}" for layer in chain.layers]
     for layer, ours, theirs in zip(chain.layers, found, expected, strict=False):
         if ours != theirs:
             raise ValueError(
-                f"layer {layer.name!r} has {_describe(*ours)}, but {blueprint.scheme} has {_describe(*theirs)} there; "
+                f"layer {layer.name!r} has {ours}, but {blueprint.scheme} has {theirs} there; "
                 "pass a scheme that fits the model, or initialize its layers one by one (uniform_phase_ and so on)"
             )
     if len(found) != len(expected):
@@ -188,10 +188,6 @@ def _require_bias(what: str, bias: Tensor | None, plan: LayerPlan, scheme: str) 
 
 def _is_zero(law: Law | None) -> bool:
     return law is None or (isinstance(law, Constant) and not np.any(law.value))
-
-
-def _describe(rows: int, columns: int, activation: str) -> str:
-    return f"{columns} → {rows}, {activation}"
 
 
 @torch.no_grad()

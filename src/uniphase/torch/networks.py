@@ -30,6 +30,7 @@ class Layer(nn.Module):
 
     weight: Tensor
     bias: Tensor | None
+    activation: Activation
 
     def __init__(self, plan: LayerPlan, *, dtype: torch.dtype, device: torch.device, generator: torch.Generator | None):
         super().__init__()
