@@ -141,7 +141,8 @@ def without_jax(statements: str) -> subprocess.CompletedProcess[str]:
 def test_the_torch_side_runs_without_jax(tmp_path):
     pytest.importorskip("torch", reason="the extra torch is not installed")
     done = without_jax(
-        "import uniphase as up, uniphase.torch as upt\n"
+        "import torch, uniphase as up, uniphase.torch as upt\n"
+        "torch.set_num_threads(1)\n"
         "field = up.load('camera', size=16)\n"
         "moments = up.estimate_moments(field)\n"
         "blueprint = up.uniform_phase(moments, width=8, depth=2)\n"

@@ -184,6 +184,7 @@ def test_it_compiles_without_a_break():
     """Forward and backward, in a process of its own, where no checks of types are woven into the functions."""
     program = (
         "import torch, uniphase, uniphase.torch\n"
+        "torch.set_num_threads(1)\n"
         "network = uniphase.torch.CoordinateMLP(uniphase.tanh_pe((2, 1), width=16, depth=1))\n"
         "compiled, x = torch.compile(network, fullgraph=True, backend='aot_eager'), torch.rand(8, 2)\n"
         "compiled(x).sum().backward()\n"
