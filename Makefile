@@ -1,6 +1,8 @@
 # `make fit` and `make test` are all a newcomer needs; both make the environment first.
 PYTHON ?= python3
 VENV := .venv
+# One known build for the tests; users have any that the extra `torch` allows.
+TORCH ?= torch==2.13.0
 
 .PHONY: venv fit test lint bench docs clean
 
@@ -8,7 +10,8 @@ venv: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,torch]"
 	touch $@
 
 fit: venv

@@ -13,19 +13,11 @@ import optax
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from uniphase.checkpoints import (
-    FORMAT,
-    Domain,
-    Saved,
-    load_network,
-    load_state,
-    read_header,
-    save_network,
-    save_state,
-)
+from uniphase.checkpoints import load_network, load_state, save_network, save_state
 from uniphase.fields import Grid, Points
 from uniphase.metrics import evaluate
 from uniphase.moments import estimate_moments
+from uniphase.network_files import Domain, Saved, read_header
 from uniphase.networks import CoordinateMLP
 from uniphase.schemes import SCHEMES, get_scheme, uniform_phase
 
@@ -119,14 +111,6 @@ def test_a_sound_and_scattered_points(tmp_path):
         assert back.domain == domain
         assert (back.medium, back.rate, back.value_range) == rest
         assert (back.moments, back.metrics, back.training) == (None, None, {})
-
-
-def test_the_header_alone(path):
-    header = read_header(path)
-    keys = "format blueprint domain medium rate value_range moments metrics training versions"
-    assert list(header) == keys.split()
-    assert header["format"] == FORMAT == 1
-    assert header["domain"] == {"shape": [6, 8], "extents": [[0.0, 0.6], [-1.0, 1.0]], "align": "corners"}
 
 
 def test_other_programs_can_read_it(path, monkeypatch):

@@ -63,5 +63,6 @@ def test_a_sum_of_waves(x64):
     blueprint = get_scheme("uniform-phase").blueprint(MOMENTS, width=16, depth=0)
     model, x = CoordinateMLP(blueprint, key=jax.random.key(0)), positions(7)
     first, last = model.layers
+    assert first.bias is not None
     waves = jnp.sin(first.weight @ x.T + first.bias[:, None])
     close(laplacian(model, x.T), -last.weight @ (jnp.sum(first.weight**2, axis=1)[:, None] * waves))

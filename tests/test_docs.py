@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -21,7 +22,8 @@ import uniphase
 
 ROOT = Path(__file__).parents[1]
 PAPER = (ROOT / "docs" / "paper.md").read_text()
-PAGES = ["README.md", "docs/guide.md", "docs/fitting.md", "docs/doctor.md"]
+PAGES = ["README.md", "docs/guide.md", "docs/fitting.md", "docs/doctor.md", "docs/torch.md"]
+WITHOUT_TORCH = importlib.util.find_spec("torch") is None
 
 
 def code_blocks(text: str) -> list[str]:
@@ -56,6 +58,8 @@ def test_every_row_of_the_paper_map_names_code_and_tests():
 def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
     blocks = code_blocks((ROOT / page).read_text())
     assert blocks
+    if WITHOUT_TORCH:
+        blocks = [block for block in blocks if "import torch" not in block]
     monkeypatch.chdir(tmp_path)
     with jax.numpy_dtype_promotion("standard"):  # as users have it; Optax needs it
         for block in blocks:
@@ -95,10 +99,16 @@ def test_the_page_of_the_doctor_is_up_to_date(monkeypatch):
     assert without_digits((ROOT / "docs" / "doctor.md").read_text()) == without_digits(page), "run `make docs`"
 
 
+def run_examples(name: str, documented, scope: dict) -> None:
+    documentation = inspect.getdoc(documented) or ""
+    assert documentation.strip(), f"{name} has no docstring"
+    with jax.numpy_dtype_promotion("standard"):
+        for block in code_blocks(documentation):
+            exec(compile(block, name, "exec"), scope)
+
+
 @pytest.mark.parametrize("name", [name for name in uniphase.__all__ if callable(getattr(uniphase, name))])
 def test_public_names_are_documented_by_examples_that_run(name, tmp_path, monkeypatch):
-    documentation = inspect.getdoc(getattr(uniphase, name)) or ""
-    assert documentation.strip(), f"{name} has no docstring"
     monkeypatch.chdir(tmp_path)
     pixels = np.random.default_rng(0).integers(0, 255, (192, 256, 3), dtype=np.uint8)
     Image.fromarray(pixels).save("photo.jpg")
@@ -112,6 +122,20 @@ def test_public_names_are_documented_by_examples_that_run(name, tmp_path, monkey
         **{"np": np, "jax": jax, "jnp": jnp, "optax": optax, "math": sys.modules["math"]},
         **{"field": field, "network": network, "positions": positions, "x": positions[0]},
     }
-    with jax.numpy_dtype_promotion("standard"):
-        for block in code_blocks(documentation):
-            exec(compile(block, name, "exec"), scope)
+    run_examples(name, getattr(uniphase, name), scope)
+
+
+def test_public_names_of_the_torch_side_as_well(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+    from torch_models import Sine
+
+    side = importlib.import_module("uniphase.torch")
+    monkeypatch.chdir(tmp_path)
+    for name in side.__all__:
+        modules = [torch.nn.Linear(2, 8), Sine(30.0), torch.nn.Linear(8, 8), Sine(), torch.nn.Linear(8, 1)]
+        scope = {
+            **{public: getattr(uniphase, public) for public in uniphase.__all__},
+            **{public: getattr(side, public) for public in side.__all__},
+            **{"torch": torch, "field": uniphase.load("camera", size=16), "model": torch.nn.Sequential(*modules)},
+        }
+        run_examples(name, getattr(side, name), scope)

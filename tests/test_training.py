@@ -15,18 +15,10 @@ from uniphase.fields import Grid, Points
 from uniphase.moments import estimate_moments
 from uniphase.networks import CoordinateMLP
 from uniphase.optimizers import unit_muon
+from uniphase.recipes import Recipe
 from uniphase.samples import Samples, choose, draw_batch
 from uniphase.schemes import SCHEMES, get_scheme, uniform_phase
-from uniphase.training import (
-    Diverged,
-    Recipe,
-    _loss_and_gradients,
-    default_recipe,
-    default_size,
-    fit,
-    measure,
-    paper_recipe,
-)
+from uniphase.training import Diverged, _loss_and_gradients, fit, measure
 
 
 @pytest.fixture(autouse=True)
@@ -242,36 +234,6 @@ def test_a_fit_that_cannot_be_saved_says_so():
         warnings.simplefilter("ignore")
         with pytest.raises(Diverged, match="for the 6th time although the rate was halved each time; lower it"):
             fit(network(), FIELD, recipe=Recipe("adam", 1e30, 1.0, 40, 10**9))
-
-
-# The rule.
-
-
-def test_defaults_follow_from_the_signal():
-    assert default_size(load("camera")) == (256, 3)
-    assert default_size(load("camera", size=128)) == (192, 3)
-    assert default_size(FIELD) == (32, 3)
-    assert default_size(Grid(np.arange(10.0)[:, None])) == (32, 3)
-    assert default_recipe(FIELD, network(depth=4)) == Recipe("muon", 0.025, 0.01, 300, 576)
-    assert default_recipe(load("camera", size=128), network(depth=3)) == Recipe(
-        "muon", 0.0625 * 16_384 / 32_000, 0.01, 410, 8192
-    )
-    assert default_recipe(load("camera"), network(depth=3)) == Recipe("muon", 0.0625, 0.01, 1000, 8192)
-    assert paper_recipe(FIELD) == Recipe("adam", 1e-4, 1.0, 3000, 576)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"steps": 0}, "steps is 0; it must be positive"),
-        ({"batch": -1}, "batch is -1; it must be positive"),
-        ({"learning_rate": math.nan}, "learning_rate is nan; it must be positive"),
-    ],
-)
-def test_bad_recipes(options, message):
-    good = {"optimizer": "muon", "learning_rate": 0.1, "final_fraction": 0.1, "steps": 10, "batch": 10}
-    with pytest.raises(ValueError, match=message):
-        Recipe(**{**good, **options})
 
 
 LARGE = """

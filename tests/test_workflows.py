@@ -16,16 +16,17 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from uniphase.checkpoints import Saved, load_network, save_network
+from uniphase.checkpoints import load_network, save_network
 from uniphase.datasets import load
 from uniphase.fields import Grid, Points
 from uniphase.metrics import evaluate, snr_db
 from uniphase.moments import estimate_moments
+from uniphase.network_files import Saved
 from uniphase.networks import CoordinateMLP
 from uniphase.optimizers import default_rate
+from uniphase.recipes import default_recipe, default_size
 from uniphase.render import render
 from uniphase.schemes import uniform_phase
-from uniphase.training import default_recipe, default_size
 from uniphase.workflows import Options, _shown, compare, cubic_spline, prepare, render_file, run
 
 TINY = {"size": 16, "width": 16, "depth": 1, "steps": 20}

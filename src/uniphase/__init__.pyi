@@ -1,5 +1,5 @@
 from .blueprints import Blueprint as Blueprint, LayerPlan as LayerPlan
-from .checkpoints import Saved as Saved, load_network as load_network, save_network as save_network
+from .checkpoints import load_network as load_network, save_network as save_network
 from .datasets import NAMES as NAMES, load as load
 from .derivatives import gradient as gradient, laplacian as laplacian
 from .diagnostics import (
@@ -16,9 +16,17 @@ from .files import array as array, audio as audio, image as image, volume as vol
 from .metrics import Metrics as Metrics, evaluate as evaluate
 from .moments import Moments as Moments, estimate_moments as estimate_moments, prescribe_moments as prescribe_moments
 from .mup import Rates as Rates, mup_output as mup_output, mup_rates as mup_rates, scale_by_roles as scale_by_roles
+from .network_files import Saved as Saved
 from .networks import CoordinateMLP as CoordinateMLP
-from .optimizers import default_rate as default_rate, unit_muon as unit_muon
+from .optimizers import unit_muon as unit_muon
 from .protocol import Trace as Trace, fit_together as fit_together
+from .recipes import (
+    Recipe as Recipe,
+    default_rate as default_rate,
+    default_recipe as default_recipe,
+    default_size as default_size,
+    paper_recipe as paper_recipe,
+)
 from .render import grid_positions as grid_positions, render as render
 from .schemes import (
     SCHEMES as SCHEMES,
@@ -38,10 +46,6 @@ from .training import (
     Diverged as Diverged,
     Fit as Fit,
     Progress as Progress,
-    Recipe as Recipe,
-    default_recipe as default_recipe,
-    default_size as default_size,
     fit as fit,
     measure as measure,
-    paper_recipe as paper_recipe,
 )

@@ -185,7 +185,8 @@ def info(file: str, /, *, json: Json = False):
     file
         A network that `uniphase fit` wrote.
     """
-    from .checkpoints import load_network, read_header
+    from .checkpoints import load_network
+    from .network_files import read_header
 
     saved = load_network(file)
     size = os.path.getsize(file)

@@ -8,37 +8,18 @@ and all units of the data.
 
 import math
 from collections.abc import Hashable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, PyTree
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
 from .fields import Field
 from .moments import Moments
 from .networks import CoordinateMLP
-
-# The step of each kind of array, relative to that of the hidden weights: settled on a few photos and a sound, with one
-# seed. benchmarks/quality.py measures the rate that multiplies them all.
-_INPUT, _PHASE, _OUTPUT, _OFFSET = 0.15, 0.5, 10.0, 0.3
-
-
-def default_rate(network: CoordinateMLP) -> float:
-    """The rate of `unit_muon`: 0.25 shared among the hidden layers and the input layer, whatever the width.
-
-    Every layer moves by about that fraction of its own size in a step, and the changes of all layers add up in the
-    phases of the last.
-
-    !!! example
-        ```python
-        default_rate(network)  # 0.05 at depth 4
-        ```
-    """
-    return 0.25 / (1 + sum(layer.role == "hidden" for layer in network.layers))
+from .recipes import INPUT_STEP, OFFSET_STEP, OUTPUT_STEP, PHASE_STEP, Units
 
 
 def unit_muon(network: CoordinateMLP, field: Field, moments: Moments) -> optax.GradientTransformation:
@@ -66,26 +47,10 @@ def unit_muon(network: CoordinateMLP, field: Field, moments: Moments) -> optax.G
     return muon_in_units(network, signal_units(network, field, moments))
 
 
-class Units(NamedTuple):
-    """What a signal gives to the first and last layers of a network: x̄, B, F and the spread of each channel."""
-
-    center: Float[Array, " in_size"]
-    input_factor: Float[Array, "in_size in_size"]
-    output_factor: Float[Array, "out_size out_size"]
-    offset: Float[Array, " out_size"]
-
-
 def signal_units(network: CoordinateMLP, field: Field, moments: Moments) -> Units:
     """The units of a signal, for `muon_in_units`."""
     dtype = network.layers[0].weight.dtype
-    center, covariance = field.position_moments()
-    units = (
-        center,
-        np.linalg.cholesky(np.linalg.inv(covariance)),
-        np.linalg.cholesky(2 * moments.regularized_covariance / network.width),
-        np.sqrt(np.diag(moments.regularized_covariance)),
-    )
-    return Units(*(jnp.asarray(unit, dtype) for unit in units))
+    return Units(*(jnp.asarray(unit, dtype) for unit in Units.of(field, moments, network.width)))
 
 
 def muon_in_units(network: CoordinateMLP, units: Units) -> optax.GradientTransformation:
@@ -97,19 +62,18 @@ def muon_in_units(network: CoordinateMLP, units: Units) -> optax.GradientTransfo
         "input": optax.chain(
             _map(lambda g: g @ units.input_factor),
             _orthogonal(),
-            _map(
-                lambda u: (_INPUT * math.sqrt(network.width) / omega) * u @ units.input_factor.T
-            ),  # entries of size _INPUT
+            # what is orthogonal has entries of about 1/√N
+            _map(lambda u: (INPUT_STEP * math.sqrt(network.width) / omega) * u @ units.input_factor.T),
         ),
         "hidden": optax.chain(_stacked(_orthogonal()), optax.scale(1 / hidden_omega)),
         "output": optax.chain(
             _map(lambda g: units.output_factor.T @ g),
             _orthogonal(),
-            _map(lambda u: _OUTPUT * units.output_factor @ u),
+            _map(lambda u: OUTPUT_STEP * units.output_factor @ u),
         ),
-        "input phase": optax.chain(adam, optax.scale(_PHASE / omega)),
-        "hidden phase": optax.chain(adam, optax.scale(_PHASE / hidden_omega)),
-        "offset": optax.chain(_map(lambda g: units.offset * g), adam, _map(lambda u: _OFFSET * units.offset * u)),
+        "input phase": optax.chain(adam, optax.scale(PHASE_STEP / omega)),
+        "hidden phase": optax.chain(adam, optax.scale(PHASE_STEP / hidden_omega)),
+        "offset": optax.chain(_map(lambda g: units.offset * g), adam, _map(lambda u: OFFSET_STEP * units.offset * u)),
         "frozen": optax.set_to_zero(),
     }
     kinds = _kinds(network)

@@ -25,7 +25,8 @@ from .fields import Field, Grid
 from .metrics import Metrics, evaluate
 from .moments import Moments, estimate_moments
 from .networks import CoordinateMLP
-from .optimizers import Units, default_rate, muon_in_units, signal_units
+from .optimizers import muon_in_units, signal_units
+from .recipes import Optimizer, Recipe, Units, default_recipe
 from .render import render
 from .samples import Samples, block_size, draw_batch, replicate
 
@@ -34,76 +35,6 @@ _CALL = 10
 # A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
 _EXPLOSION, _RETRIES = 10.0, 5
 _TELL_SECONDS = 0.5
-
-Optimizer = Literal["muon", "adam"]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to train.
-
-    **Arguments:**
-
-    - `optimizer`: `"muon"`, in the units of the signal (`unit_muon`), or plain `"adam"`.
-    - `learning_rate`: at the start.
-    - `final_fraction`: what a cosine leaves of it at the end; 1 keeps it constant.
-    - `steps`: how many.
-    - `batch`: samples a step; all of them make a full-batch step.
-    """
-
-    optimizer: Optimizer
-    learning_rate: float
-    final_fraction: float
-    steps: int
-    batch: int
-
-    def __post_init__(self):
-        if self.optimizer not in ("muon", "adam"):
-            raise ValueError(f"optimizer is {self.optimizer!r}; it must be 'muon' or 'adam'")
-        for name in ("learning_rate", "final_fraction", "steps", "batch"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
-
-
-def default_size(field: Field) -> tuple[int, int]:
-    """The width and depth for a field: 256 and 3, and a smaller width below 30,000 values.
-
-    !!! example
-        ```python
-        width, depth = default_size(field)
-        ```
-    """
-    width = 1.5 * math.sqrt(field.samples * field.out_size)
-    return int(np.clip(32 * round(width / 32), 32, 256)), 3
-
-
-def default_recipe(field: Field, network: CoordinateMLP) -> Recipe:
-    """The recipe that needs no choice.
-
-    Muon in the units of the signal at `default_rate`, falling to a hundredth along a cosine, with 8,192 samples a step.
-    Steps grow with the square root of the number of values, from 300 to 1,000, and below 32,000 values the rate falls
-    to a half: what a small signal gains by more on its samples, it loses between them.
-
-    !!! example
-        ```python
-        recipe = default_recipe(field, network)
-        ```
-    """
-    values = field.samples * field.out_size
-    rate = default_rate(network) * float(np.clip(values / 32_000, 0.5, 1))
-    steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 300, 1000)) / 10)
-    return Recipe("muon", rate, 0.01, steps, min(8192, field.samples))
-
-
-def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:
-    """The paper's protocol for images: full-batch Adam at a constant rate.
-
-    !!! example
-        ```python
-        recipe = paper_recipe(field)
-        ```
-    """
-    return Recipe("adam", learning_rate, 1.0, steps, field.samples)
 
 
 class Progress(NamedTuple):

@@ -16,28 +16,19 @@ from soundfile import SoundFileError
 
 from . import figures, files
 from .blueprints import Blueprint
-from .checkpoints import Domain, Saved, load_network, save_network
+from .checkpoints import load_network, save_network
 from .datasets import load
 from .diagnostics import diagnose
 from .doctor import Report
 from .fields import Align, Extent, Grid, axis_coordinates
 from .metrics import Metrics, evaluate
 from .moments import Moments, estimate_moments
+from .network_files import Domain, Saved
 from .networks import CoordinateMLP
-from .optimizers import default_rate
+from .recipes import Optimizer, Recipe, default_rate, default_recipe, default_size, paper_recipe
 from .render import Derivative, render
 from .schemes import get_scheme
-from .training import (
-    Diverged,
-    Fit,
-    Optimizer,
-    Progress,
-    Recipe,
-    default_recipe,
-    default_size,
-    fit,
-    paper_recipe,
-)
+from .training import Diverged, Fit, Progress, fit
 
 # Signals of more samples are tested only if a size is asked for, and drawn with some of their samples left out.
 _MANY_SAMPLES = 1 << 22

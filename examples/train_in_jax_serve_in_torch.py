@@ -1,0 +1,42 @@
+"""Train in JAX, serve in PyTorch: python examples/train_in_jax_serve_in_torch.py"""
+
+import jax
+import numpy as np
+import torch
+
+import uniphase as up
+import uniphase.torch as upt
+from uniphase.fields import grid_coordinates
+
+
+def train(path: str, size: int, steps: int | None) -> np.ndarray:
+    """Fit an image, write the network, and return its picture."""
+    field = up.load("camera", size=size)
+    width, depth = up.default_size(field)
+    blueprint = up.uniform_phase(up.estimate_moments(field), width=width, depth=depth)
+    result = up.fit(up.CoordinateMLP(blueprint, key=jax.random.key(0)), field, steps=steps)
+    up.save_network(path, up.Saved.of(result.network, blueprint, field, metrics=result.metrics))
+    return up.render(result.network, field.shape)
+
+
+def serve(path: str) -> np.ndarray:
+    """Read the network and evaluate it where the image was sampled. Nothing here loads JAX."""
+    saved = upt.load_network(path)
+    shape = saved.domain.shape
+    assert shape is not None  # it was fitted to a grid
+    positions = grid_coordinates(shape, saved.domain.extents, saved.domain.align)
+    with torch.inference_mode():
+        values = saved.network(torch.tensor(positions, dtype=torch.float32))
+    return values.reshape(*shape, -1).numpy()
+
+
+def main(size: int = 128, steps: int | None = None) -> float:
+    trained = train("camera.uniphase", size, steps)
+    served = serve("camera.uniphase")
+    difference = float(np.abs(trained - served).max())
+    print(f"{served.shape} values from camera.uniphase; JAX and PyTorch differ by at most {difference:.1e}")
+    return difference
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The PyTorch side: the same blueprints, moments and files, for modules and training loops of PyTorch. It loads no JAX.
+
+Signals, moments and schemes are those of `uniphase` itself; see `uniphase.load`, `uniphase.estimate_moments` and
+`uniphase.SCHEMES`.
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError('uniphase.torch needs PyTorch; pip install "uniphase[torch]"') from error
+
+from .checkpoints import load_network as load_network, save_network as save_network
+from .initialization import (
+    cvp26_0_ as cvp26_0_,
+    cvp26_1_ as cvp26_1_,
+    gelu_ as gelu_,
+    initialize_ as initialize_,
+    relu_ as relu_,
+    silu_ as silu_,
+    sm20_ as sm20_,
+    tanh_pe_ as tanh_pe_,
+    uniform_phase_ as uniform_phase_,
+)
+from .networks import CoordinateMLP as CoordinateMLP
+from .optimizers import UnitMuon as UnitMuon, param_groups as param_groups
+from .reading import Chain as Chain, ReadLayer as ReadLayer, read_layers as read_layers
+
+__all__ = [
+    "Chain",
+    "CoordinateMLP",
+    "ReadLayer",
+    "UnitMuon",
+    "cvp26_0_",
+    "cvp26_1_",
+    "gelu_",
+    "initialize_",
+    "load_network",
+    "param_groups",
+    "read_layers",
+    "relu_",
+    "save_network",
+    "silu_",
+    "sm20_",
+    "tanh_pe_",
+    "uniform_phase_",
+]
