@@ -147,6 +147,12 @@ def test_what_does_not_fit_is_told(make, moments, scheme, message):
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
+def test_one_layer_is_no_network():
+    moments = prescribe_moments(covariance=[1.0, 1.0], length_scale=[1.0, 1.0])
+    with pytest.raises(ValueError, match="the model has 1 layers, but uniform-phase has at least 2; pass a model with"):
+        initialize_(nn.Sequential(nn.Linear(2, 2), Sine()), moments)
+
+
 def test_widths_that_differ_and_weights_that_are_shared():
     linear = nn.Linear(16, 16)
     shared = nn.Sequential(nn.Linear(2, 16), Sine(), linear, Sine(), linear, Sine(), nn.Linear(16, 3))

@@ -175,7 +175,7 @@ def _require_fit(chain: Chain, blueprint: Blueprint) -> None:
             f"the model has {len(found)} layers, but {blueprint.scheme} has at least {len(expected)}; "
             "pass a model with an input and an output layer"
         )
-    if len({layer.weight.data_ptr() for layer in chain.layers}) < len(chain.layers):
+    if len({id(layer.weight) for layer in chain.layers}) < len(chain.layers):
         raise ValueError("two layers of the model share their weights; every layer of a scheme has its own")
     for layer, plan in zip(chain.layers, blueprint.layers, strict=True):
         _require_bias(f"layer {layer.name!r}", layer.bias, plan, blueprint.scheme)
