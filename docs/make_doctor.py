@@ -48,6 +48,26 @@ layers = {"inner": (w, b, "sine", 10.0), "outer": (v, None, "linear", 1.0)}
 print(up.diagnose(model, up.load("camera", size=64), layers=layers))
 ```
 
+In PyTorch, `uniphase.torch.diagnose(model, field)` reads models as `uniphase.torch.initialize_` does, which is also the
+call that it recommends:
+
+```python
+import torch
+import uniphase as up
+import uniphase.torch as upt
+
+
+class Sine(torch.nn.Module):
+    def forward(self, x):
+        return torch.sin(30 * x)
+
+
+model = torch.nn.Sequential(torch.nn.Linear(2, 64), Sine(), torch.nn.Linear(64, 64), Sine(), torch.nn.Linear(64, 1))
+field = up.load("camera", size=64)
+print(upt.diagnose(model, field))
+upt.initialize_(model, up.estimate_moments(field))  # what it recommends
+```
+
 The reading is checked: the layers must give the values of the model at some positions, or you are told so. From the
 command line, `uniphase diagnose photo.jpg --scheme sm20` examines a new network and `uniphase diagnose photo.jpg
 --network photo.uniphase` one from a file; `-o report.png` draws the report, `--json` prints it for programs.

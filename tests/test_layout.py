@@ -29,6 +29,7 @@ ORDER = [
     "doctor",
     "torch.networks",
     "torch.reading",
+    "torch.diagnostics",
     "torch.initialization",
     "torch.optimizers",
     "torch.checkpoints",

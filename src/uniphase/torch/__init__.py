@@ -10,6 +10,7 @@ except ImportError as error:
     raise ImportError('uniphase.torch needs PyTorch; pip install "uniphase[torch]"') from error
 
 from .checkpoints import load_network as load_network, save_network as save_network
+from .diagnostics import diagnose as diagnose
 from .initialization import (
     cvp26_0_ as cvp26_0_,
     cvp26_1_ as cvp26_1_,
@@ -32,6 +33,7 @@ __all__ = [
     "UnitMuon",
     "cvp26_0_",
     "cvp26_1_",
+    "diagnose",
     "gelu_",
     "initialize_",
     "load_network",
