@@ -6,19 +6,24 @@ TORCH ?= torch==2.13.0
 
 .PHONY: venv fit test lint bench docs clean
 
-venv: $(VENV)/installed
+venv: $(VENV)/tools
 
-$(VENV)/installed: pyproject.toml
+# The package alone, which is all that `make fit` needs.
+$(VENV)/package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/tools: $(VENV)/package
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,torch]"
 	touch $@
 
-fit: venv
+fit: $(VENV)/package
 	$(VENV)/bin/uniphase fit camera --force
 
 test: venv
-	$(VENV)/bin/python -m pytest -m "not slow"
+	$(VENV)/bin/python -m pytest -m "not slow" --numprocesses 2 --dist worksteal
 
 lint: venv
 	$(VENV)/bin/ruff check .

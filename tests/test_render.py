@@ -97,8 +97,8 @@ def test_chunks_cannot_be_seen(derivative, monkeypatch):
 
 
 def test_one_compilation_serves_all_chunks_and_regions(monkeypatch):
-    traces, at_point = [], module._at_point
-    monkeypatch.setattr(module, "_at_point", lambda *arguments: traces.append(arguments) or at_point(*arguments))
+    traces, evaluate = [], module._evaluate
+    monkeypatch.setattr(module, "_evaluate", lambda *arguments: traces.append(arguments) or evaluate(*arguments))
     monkeypatch.setattr(module, "_chunk_size", lambda *_: 10)
     render(network(), (9, 13))
     assert len(traces) == 2  # one for the shape of the result, one to compile

@@ -23,8 +23,7 @@ from uniphase.metrics import evaluate, snr_db
 from uniphase.moments import estimate_moments
 from uniphase.network_files import Saved
 from uniphase.networks import CoordinateMLP
-from uniphase.optimizers import default_rate
-from uniphase.recipes import default_recipe, default_size
+from uniphase.recipes import default_rate, default_recipe, default_size
 from uniphase.render import render
 from uniphase.schemes import uniform_phase
 from uniphase.workflows import Options, _shown, compare, cubic_spline, prepare, render_file, run
