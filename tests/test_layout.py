@@ -28,6 +28,8 @@ ORDER = [
     "checkpoints",
     "optimizers",
     "samples",
+    "mup",
+    "protocol",
     "training",
     "figures",
     "workflows",

@@ -12,8 +12,10 @@ from .fields import Field as Field, Grid as Grid, Points as Points
 from .files import array as array, audio as audio, image as image, volume as volume
 from .metrics import Metrics as Metrics, evaluate as evaluate
 from .moments import Moments as Moments, estimate_moments as estimate_moments, prescribe_moments as prescribe_moments
+from .mup import Rates as Rates, mup_output as mup_output, mup_rates as mup_rates, scale_by_roles as scale_by_roles
 from .networks import CoordinateMLP as CoordinateMLP
 from .optimizers import default_rate as default_rate, unit_muon as unit_muon
+from .protocol import Trace as Trace, fit_together as fit_together
 from .render import grid_positions as grid_positions, render as render
 from .schemes import (
     SCHEMES as SCHEMES,

@@ -9,7 +9,7 @@ from .blueprints import Activation, Blueprint, LayerPlan, Role
 from .laws import Law
 from .sine import cosine, sine
 
-_ACTIVATIONS = {
+ACTIVATIONS = {
     "sine": sine,
     "sincos": lambda z: jnp.concatenate([sine(z), cosine(z)], axis=-1),
     "tanh": jnp.tanh,
@@ -44,7 +44,7 @@ class Layer(eqx.Module):
         return z if self.omega == 1 else self.omega * z
 
     def __call__(self, x: Float[Array, " columns"]) -> Float[Array, " out_size"]:
-        return _ACTIVATIONS[self.activation](self.preactivation(x))
+        return ACTIVATIONS[self.activation](self.preactivation(x))
 
 
 class CoordinateMLP(eqx.Module):
