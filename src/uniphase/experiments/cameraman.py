@@ -47,16 +47,8 @@ def experiment(name: str, artefact: str, title: str, protocols: Mapping[Preset, 
         reference = store.get(ReferenceRun(protocols[preset].signal))
         if reference is not None:
             ours = {key: f"{value:.6f}" if "mse" in key else f"{value:.2f}" for key, value in reference.metrics.items()}
-            cells = (
-                MISSING,
-                "0.000000",
-                MISSING,
-                ours["eval_mse"],
-                MISSING,
-                ours["eval_snr_db"],
-                ours["centers_snr_db"],
-            )
-            rows.append(("bicubic", *cells, MISSING, "needs no training"))
+            cells = ("bicubic", MISSING, "0.000000", MISSING, ours["eval_mse"], MISSING, ours["eval_snr_db"])
+            rows.append((*cells, ours["centers_snr_db"], MISSING, "needs no training"))
         header = ("network", "train MSE, paper", "ours", "eval MSE, paper", "ours", "SNR dB, paper", "ours")
         header = (*header, "SNR dB, pixels registered", "seeds", "verdict on the SNR")
         return [Table(name, titled(title, preset), header, tuple(rows), (RULE, _GRIDS))]
@@ -74,9 +66,9 @@ def experiment(name: str, artefact: str, title: str, protocols: Mapping[Preset, 
 
 
 _GRIDS = (
-    "The paper's two grids both end at ±1, although the image is resized about the centres of its pixels, so that they are "
-    "shifted against each other by up to 1.5 fine pixels. *Pixels registered* measures the same networks with the fine "
-    "pixels where they belong. *bicubic* is the cubic spline through the training samples."
+    "The paper's two grids both end at ±1, although the image is resized about the centres of its pixels, so that they "
+    "are shifted against each other by up to 1.5 fine pixels. *Pixels registered* measures the same networks with the "
+    "fine pixels where they belong. *bicubic* is the cubic spline through the training samples."
 )
 
 

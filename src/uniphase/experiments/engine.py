@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from .experiment import Experiment
 from .runs import Preset, Run, execute_together, identify
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 Engine = Literal["serial", "dask"]
 
-# Runs of one shape that go together on a GPU, which a small network does not fill: a sweep over 21 rates or frequencies.
-# On a CPU it is no faster (see protocol.py), and what is stored one by one is lost one by one.
+# Runs of one shape that go together on a GPU, which a small network does not fill: a sweep over 21 rates or
+# frequencies. On a CPU it is no faster (see protocol.py), and what is computed one by one is lost one by one.
 _TOGETHER = 21
-# Times that a group may lose its worker before it is taken for the cause, and that a group is tried again after an error
-# of the machine.
+# How often a group may lose its worker before it is taken for the cause, and how often it is tried again after an
+# error, as of a file system that hiccups.
 _LOST_WORKERS, _RETRIES = 20, 3
 
 
@@ -96,8 +96,8 @@ def require_stages(experiment: Experiment, number: int, preset: Preset, seeds: i
         missing = sum(run not in store for run in stage(preset, seeds, store))
         if missing:
             raise ValueError(
-                f"{experiment.name}: stage {number + 1} depends on {missing} runs of stage {number} that are not stored; "
-                "run them first, without --only"
+                f"{experiment.name}: stage {number + 1} depends on {missing} runs of stage {number} that are not "
+                "stored; run them first, without --only"
             )
 
 
@@ -146,7 +146,7 @@ def _distributed(
     with _cluster(address, workers) as client:
         from distributed import as_completed
 
-        together = _TOGETHER if max(client.run(gpus).values(), default=gpus()) else 1
+        together = _TOGETHER if max(cast(dict[str, int], client.run(gpus)).values(), default=0) else 1
         total, of_future = done + len(runs), {}
         store.directory.mkdir(parents=True, exist_ok=True)
         for group in groups(runs, together):
@@ -174,7 +174,7 @@ def _require_visible(group: list[Run], store: Store) -> None:
 def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
     """A client of a scheduler, or of a cluster of this machine that ends with the block."""
     try:
-        import dask
+        import dask.config
         from distributed import Client, Nanny, Scheduler, SpecCluster
     except ImportError as error:
         raise ValueError(f"the engine 'dask' needs {error.name}; pip install 'uniphase[distributed]'") from error
@@ -189,7 +189,7 @@ def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
         specs = {i: {"cls": Nanny, "options": {"nthreads": 1, "env": env}} for i, env in enumerate(environments)}
         scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}}
         with (
-            SpecCluster(workers=specs, scheduler=scheduler, silence_logs=logging.ERROR) as cluster,
+            SpecCluster(workers=specs, scheduler=scheduler, silence_logs=cast(bool, logging.ERROR)) as cluster,
             Client(cluster) as client,
         ):
             yield client
@@ -225,8 +225,8 @@ class Estimate(NamedTuple):
         return self.steps_left * (self.step_seconds or 0.0)
 
 
-def estimate(runs: Sequence[Run], store: Store, *, measure: bool) -> list[Estimate]:
-    """The time that is left, from stored records or, if `measure`, from a few steps of each kind."""
+def estimate(runs: Sequence[Run], store: Store) -> list[Estimate]:
+    """The time that is left, from stored records or a few steps of each kind."""
     rows, known = [], _known_steps(store)
     by_cost: dict[str, list[Run]] = {}
     for run in runs:
@@ -234,7 +234,7 @@ def estimate(runs: Sequence[Run], store: Store, *, measure: bool) -> list[Estima
     for cost, same in by_cost.items():
         missing = [run for run in same if run not in store]
         seconds = known.get(cost)
-        if seconds is None and missing and measure:
+        if seconds is None and missing:
             seconds = missing[0].measure_step()
         left = sum(run.work for run in missing)
         rows.append(Estimate(cost, len(same), len(same) - len(missing), left, seconds))

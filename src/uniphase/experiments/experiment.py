@@ -49,4 +49,4 @@ def titled(title: str, preset: Preset) -> str:
 @functools.cache
 def printed() -> dict[str, Any]:
     """The figures that the paper prints, as strings, for their precision is part of them."""
-    return json.loads(files(__package__).joinpath("printed.json").read_text())
+    return json.loads(files("uniphase.experiments").joinpath("printed.json").read_text())

@@ -75,7 +75,7 @@ class SpectrumRun(Run):
             # h_1 is the first hidden layer's output, activation 2: there are L - 1 matrices between h_1 and h_L.
             spectra.append(jacobian_spectra(network, positions, 2, self.depth + 1))
         mean = np.concatenate(spectra).mean(axis=0, dtype=np.float64)
-        squares = np.square(np.concatenate(spectra).astype(np.float64)).mean(axis=1)
+        squares = np.square(np.asarray(spectra, np.float64)).mean(axis=(1, 2))  # one for each network
         metrics = {
             "largest": float(mean[0]),
             "median": float(np.median(mean)),
@@ -119,8 +119,8 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
             rows.append((scheme, str(depth), *cells, error, str(len(records))))
     header = ("network", "L", "largest", "median", "smallest", "mean square", "its standard error", "seeds")
     note = (
-        "For uniform-phase the expected mean square is 1 at every depth: E JᵀJ = I. The standard error is that of one seed "
-        "and takes the 10 positions of a network for independent, which they are not. The paper prints no figures here."
+        "For uniform-phase the expected mean square is 1 at every depth: E JᵀJ = I. The standard error is that of one "
+        "seed, over the means of its networks. The paper prints no figures here."
     )
     title = titled(f"Singular values of ∂h_L/∂h_1, N = {_WIDTHS[preset]}", preset)
     return [Table("spectrum", title, header, tuple(rows), (note,))]

@@ -10,9 +10,9 @@ from decimal import Decimal
 RULE = (
     "Verdict: a printed figure is one run with an unknown seed. It is *inside the spread* if it lies, to the precision "
     "that it is printed in, within the 95 % prediction interval for one more run, mean ± t·s·√(1 + 1/n), from the mean "
-    "and the standard deviation s of our n seeds (errors on a logarithmic scale). Otherwise ours is *better* or *worse*. "
-    "One seed has no spread: it is inside only if it rounds to the printed figure. *Not run*: no record of the paper's "
-    "protocol."
+    "and the standard deviation s of our n seeds (errors on a logarithmic scale). Otherwise ours is *better* or "
+    "*worse*. One seed has no spread: it is inside only if it rounds to the printed figure. *Not run*: no record of "
+    "the paper's protocol."
 )
 MISSING = "—"
 
