@@ -255,11 +255,15 @@ def _examine(network, signal: Signal) -> tuple[dict[str, float], dict[str, np.nd
         return metrics, {}
     test = signal.test("corners")
     tested = render(network, test.shape, extents=test.extents, align="corners")
-    # A coarse grid with both ends at ±1 has the outer edges of its outermost pixels at ±n/(n - 1).
-    edges = [(-n / (n - 1), n / (n - 1)) for n in field.shape]
+    edges = outer_edges(field.shape)
     centered = render(network, test.shape, extents=test.extents, align="centers", region=edges)
     metrics |= _errors("eval", tested, test) | _errors("centers", centered, test)
     return metrics, {"train": drawable(fitted, field), "test": drawable(tested, field)}
+
+
+def outer_edges(shape: tuple[int, ...]) -> list[tuple[float, float]]:
+    """Where the outermost pixels end on an axis that has their centres at ±1; fine pixels share these edges."""
+    return [(-n / (n - 1), n / (n - 1)) for n in shape]
 
 
 def _errors(name: str, prediction: np.ndarray, truth: Grid) -> dict[str, float]:

@@ -207,6 +207,4 @@ def _finish_panels(figure: "Figure", x: str, y: str) -> None:
         axes.title.set_fontsize(9)
     handles = {label: h for axes in figure.axes for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if handles:
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=min(8, len(handles)), fontsize=8
-        )
+        figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)

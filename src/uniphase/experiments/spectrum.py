@@ -120,7 +120,8 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
     header = ("network", "L", "largest", "median", "smallest", "mean square", "its standard error", "seeds")
     note = (
         "For uniform-phase the expected mean square is 1 at every depth: E JᵀJ = I. The standard error is that of one "
-        "seed, over the means of its networks. The paper prints no figures here."
+        "seed, over the means of its networks. Values below some 1e-7 of the largest are rounding in float32. The "
+        "paper prints no figures here."
     )
     title = titled(f"Singular values of ∂h_L/∂h_1, N = {_WIDTHS[preset]}", preset)
     return [Table("spectrum", title, header, tuple(rows), (note,))]
