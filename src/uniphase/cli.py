@@ -378,7 +378,7 @@ def report(*, store: str = _STORE, output: Annotated[str, Parameter(alias="-o")]
         Directory of the records.
     output
         Directory for report.md, report.html (all in one file), figures, LaTeX tables, and the records as CSV and, with
-        PyArrow installed, Parquet.
+        the extra `lab` installed, Parquet.
     """
     from pathlib import Path
 

@@ -15,9 +15,8 @@ STAGE_ONE, STAGE_TWO = EXPERIMENT.stages
 
 def error(run):
     """The best frequency is the fourth, and the best rate 2^-8."""
-    return 0.01 * (
-        2 + abs(math.log2(run.rate) + 8) - math.exp(-abs(math.log(dict(run.options).get("omega", 1.0) / OMEGAS[3])))
-    )
+    detuning = abs(math.log(dict(run.options).get("omega", OMEGAS[3]) / OMEGAS[3]))
+    return 0.01 * (1 + abs(math.log2(run.rate) + 8) + detuning)
 
 
 def test_the_protocol_is_the_papers(tmp_path):

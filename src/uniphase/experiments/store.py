@@ -4,6 +4,7 @@ Files are written whole or not at all and never change, so that any number of pr
 locks. The JSON file is written last: where it is, the record is complete.
 """
 
+import csv
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -91,9 +92,7 @@ def _flatten(prefix: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Any
 
 
 def write_tables(records: Sequence[Record], csv_path: Path, parquet_path: Path) -> bool:
-    """All records, without their arrays, as CSV and as Parquet. Without PyArrow only CSV is written: `False`."""
-    import csv
-
+    """All records, without their arrays, as CSV and as Parquet. Without DuckDB only CSV is written: `False`."""
     rows = [flat(record) for record in records]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     with atomic_path(csv_path) as temporary, temporary.open("w", newline="") as stream:
@@ -101,21 +100,11 @@ def write_tables(records: Sequence[Record], csv_path: Path, parquet_path: Path) 
         writer.writeheader()
         writer.writerows(rows)
     try:
-        import pyarrow
-        import pyarrow.parquet
+        import duckdb
     except ImportError:
         return False
-    table = pyarrow.table({name: _column([row.get(name) for row in rows]) for name in columns})
-    with atomic_path(parquet_path) as temporary:
-        pyarrow.parquet.write_table(table, temporary, compression="zstd")
+    # All rows are looked at for the type of a column, but an identity is a text, even if it looks like 12e34.
+    with duckdb.connect() as connection, atomic_path(parquet_path) as temporary:
+        table = connection.read_csv(str(csv_path), sample_size=-1, dtype={"identity": "VARCHAR"})
+        table.write_parquet(str(temporary), compression="zstd")
     return True
-
-
-def _column(values: list[Any]) -> list[Any]:
-    """A column of one type: numbers as they are if all are numbers, otherwise text."""
-    known = [value for value in values if value is not None]
-    if all(isinstance(value, bool) for value in known) or all(isinstance(value, str) for value in known):
-        return values
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
-        return [None if value is None else float(value) for value in values]
-    return [None if value is None else json.dumps(value) for value in values]
