@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from uniphase.experiments.engine import reproduce
@@ -70,5 +71,5 @@ def test_tables_and_figures(tmp_path):
     assert sorted(figures) == ["mup-sweep-arithmetic", "mup-sweep-geometric"]
     axes = figures["mup-sweep-geometric"].axes
     assert len(axes) == 4 * 3
-    stars = [line.get_xdata()[0] for line in axes[0].lines if line.get_marker() == "*"]
+    stars = [float(np.asarray(line.get_xdata())[0]) for line in axes[0].lines if line.get_marker() == "*"]
     assert stars == [2**-8, 2**-8]

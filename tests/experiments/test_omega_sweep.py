@@ -1,5 +1,7 @@
 import math
 
+import numpy as np
+
 from uniphase.experiments.fits import FitRun, ReferenceRun
 from uniphase.experiments.omega_sweep import BASELINES, EXPERIMENT, OMEGAS
 from uniphase.experiments.runs import identify
@@ -53,7 +55,7 @@ def test_tables_and_figures(tmp_path):
     sweep = figures["omega-sweep"]
     assert len(sweep.axes) == 12
     camera = next(axes for axes in sweep.axes if axes.get_title() == "camera/gray")
-    stars = [line.get_xdata()[0] for line in camera.lines if line.get_marker() == "*"]
+    stars = [float(np.asarray(line.get_xdata())[0]) for line in camera.lines if line.get_marker() == "*"]
     assert stars == [BEST[scheme] for scheme in BASELINES]
     assert [line.get_linestyle() for line in camera.lines].count("--") == 1
     assert len(figures["best-omega-gray"].axes) == 5

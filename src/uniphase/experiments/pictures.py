@@ -108,7 +108,7 @@ def best_omegas(
     for (name, (reference, ours, chosen)), line in zip(rows.items(), panels, strict=True):
         _show(line[0], reference.load()["test"])
         line[0].set_ylabel(name, fontsize=9)
-        found = {"uniform-phase": ("", ours)} | {s: (f", ω₀ = {w:.3g}", record) for s, (w, record) in chosen.items()}
+        found = {"uniform-phase": ("", ours)} | {s: (f", ω₀ = {w:.4g}", record) for s, (w, record) in chosen.items()}
         for axes, scheme in zip(line[1:], columns[1:], strict=True):
             words, record = found.get(scheme, ("", None))
             axes.set(xticks=[], yticks=[])
@@ -203,7 +203,7 @@ def _finish_panels(figure: "Figure", x: str, y: str) -> None:
     figure.supylabel(y, fontsize=9)
     for axes in figure.axes:
         axes.grid(alpha=0.3)
-        axes.tick_params(labelsize=7)
+        axes.tick_params(which="both", labelsize=7)
         axes.title.set_fontsize(9)
     handles = {label: h for axes in figure.axes for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if handles:
