@@ -146,6 +146,7 @@ def _distributed(
     with _cluster(address, workers) as client:
         from distributed import as_completed
 
+        client.wait_for_workers(1)  # those of a queue may take their time
         together = _TOGETHER if max(cast(dict[str, int], client.run(gpus)).values(), default=0) else 1
         total, of_future = done + len(runs), {}
         store.directory.mkdir(parents=True, exist_ok=True)

@@ -44,10 +44,6 @@ class SpectrumRun(Run):
     def label(self) -> str:
         return f"{self.scheme} N={self.width} L={self.depth} seed={self.seed}"
 
-    @property
-    def cost(self) -> str:
-        return f"spectrum {self.depth} × {self.width}"
-
     def effective(self) -> dict[str, Any]:
         return dataclasses.asdict(self) | {"omega": _OMEGA}
 

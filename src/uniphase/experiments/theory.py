@@ -55,10 +55,6 @@ class TheoryRun(Run):
     def label(self) -> str:
         return f"{self.statement} N={self.width} L={self.depth} seed={self.seed}"
 
-    @property
-    def cost(self) -> str:
-        return f"theory {self.statement} {self.depth} × {self.width} × {self.networks}"
-
     def effective(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
