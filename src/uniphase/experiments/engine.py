@@ -144,7 +144,7 @@ def _distributed(
     runs: list[Run], store: Store, done: int, tell: Tell, address: str | None, workers: int | None
 ) -> None:
     with _cluster(address, workers) as client:
-        from distributed import as_completed
+        from distributed import KilledWorker, as_completed
 
         client.wait_for_workers(1)  # those of a queue may take their time
         together = _TOGETHER if max(cast(dict[str, int], client.run(gpus)).values(), default=0) else 1
@@ -155,8 +155,14 @@ def _distributed(
             future = client.submit(compute_stored, group, str(store.directory.resolve()), retries=_RETRIES, pure=False)
             of_future[future] = group
         for future in as_completed(list(of_future)):
-            future.result()
             group = of_future.pop(future)
+            try:
+                future.result()
+            except KilledWorker as error:
+                raise OSError(
+                    f"{group[0].label}: {_LOST_WORKERS} workers died over it; look into their logs, as it may need more "
+                    "memory than they have"
+                ) from error
             _require_visible(group, store)
             done += len(group)
             tell(Progress(done, total, group[0].label, group[0].work, group[0].work))
