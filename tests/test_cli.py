@@ -462,3 +462,48 @@ def test_what_cannot_be_diagnosed(run, here, arguments, message):
     assert (code, out) == (1, "")
     assert f"uniphase: {message}" in err
     assert (here / "a.png").read_text() == "mine"
+
+
+# The laboratory.
+
+
+def test_an_experiment_is_reproduced_resumed_and_reported(run, here):
+    chosen = ["reproduce", "moments", "--only", "camera/gray", "--store", "lab"]
+    code, out, err = run(*chosen, "--dry-run")
+    assert (code, err) == (0, "")
+    assert out.startswith("to do   camera/gray\n")
+    assert "0 of 1 runs are stored; the others take about 0:00:00 here" in out
+    code, out, err = run(*chosen)
+    assert (code, out) == (0, "moments: 1 runs computed; `uniphase report --store lab` shows them\n")
+    assert err == "moments: 1 of 1 runs  camera/gray, step 1/1\n"
+    assert run(*chosen)[1].startswith("moments: 0 runs computed")
+    assert run(*chosen, "--dry-run")[1].startswith("stored  camera/gray\n")
+    code, out, _ = run("report", "--store", "lab", "-o", "out")
+    assert code == 0
+    assert out == "wrote out/report.md, out/report.html, out/records.csv, out/records.parquet\n"
+    assert "| camera/gray | 6 | 6 |" in Path("out/report.md").read_text()
+
+
+def test_an_interrupted_experiment_says_how_to_go_on(run, here, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("uniphase.experiments.engine.reproduce", interrupt)
+    code, _, err = run("reproduce", "all")
+    assert (code, err) == (130, "uniphase: interrupted; the same command goes on\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "siren"], "there is no experiment 'siren'; the known ones are moments, theory"),
+        (["reproduce", "moments", "--seeds", "0"], "seeds is 0; it must be at least 1"),
+        (["reproduce", "moments", "--address", "tcp://x"], "address is 'tcp://x', but the engine is 'serial'"),
+        (["report", "--store", "none"], "none: no records; run `uniphase reproduce` first, or pass --store"),
+    ],
+)
+def test_errors_of_the_laboratory_are_one_line(run, here, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"uniphase: {message}")
+    assert err.count("\n") == 1

@@ -72,7 +72,9 @@ def test_the_ten_lines_that_read_a_file_are_the_tested_ones():
     assert TEN_LINES.strip() in (ROOT / "docs" / "fitting.md").read_text()
 
 
-@pytest.mark.parametrize("page", [*PAGES, "docs/paper.md", "docs/schemes.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize(
+    "page", [*PAGES, "docs/paper.md", "docs/reproduction.md", "docs/schemes.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text()):
         if not target.startswith("https://"):

@@ -46,16 +46,22 @@ ORDER = [
     "training",
     "figures",
     "workflows",
+    "experiments",
     "cli",
 ]
 MODULES = sorted(
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
     for path in PACKAGE.rglob("*.py")
-    if path.stem != "__init__"
+    if path.stem != "__init__" and path.parent.name != "experiments"
 )
+EXPERIMENTS = sorted(path.stem for path in (PACKAGE / "experiments").glob("*.py"))
 # Shared with frameworks other than JAX, part of another framework, or wanted before JAX has to be loaded.
 WITHOUT_JAX = [*ORDER[: ORDER.index("sine")], "cli"]
 JAX = {"jax", "jaxlib", "equinox", "optax"}
+
+
+def source_of(module: str) -> str:
+    return PACKAGE.joinpath(*module.split(".")).with_suffix(".py").read_text()
 
 
 def imports(source: str, *, folder: str = "", top_level_only: bool = False) -> set[str]:
@@ -92,7 +98,7 @@ def violations(module: str, source: str) -> list[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_go_one_way(module):
-    assert violations(module, PACKAGE.joinpath(*module.split(".")).with_suffix(".py").read_text()) == []
+    assert violations(module, source_of(module)) == []
 
 
 @pytest.mark.parametrize(
@@ -119,10 +125,55 @@ def test_the_rules_can_be_broken(module, source, message):
     assert violations(module, source) == [message]
 
 
+def experiment_violations(module: str, source: str) -> list[str]:
+    """What the laboratory must not do: it stands on the public names of all rooms, and draws in one place."""
+    broken = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.level == 2:
+            names = [*str(node.module).split("."), *(alias.name for alias in node.names)]
+            broken += [f"{module} imports {name}, which is not public" for name in names if name.startswith("_")]
+            broken += [f"{module} imports .{node.module}"] if node.module in ("cli", "experiments", None) else []
+    # Types are imported under `if TYPE_CHECKING` anywhere.
+    tree = ast.parse(source)
+    drawing = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    found = {name for node in drawing for name in imports(ast.unparse(node))} | imports(source, top_level_only=True)
+    if "matplotlib" in found and (module != "pictures" or "matplotlib" in imports(source, top_level_only=True)):
+        broken.append(f"{module} imports matplotlib")
+    if "torch" in found:
+        broken.append(f"{module} imports torch")
+    return broken
+
+
+@pytest.mark.parametrize("module", EXPERIMENTS)
+def test_experiments_use_public_names(module):
+    assert experiment_violations(module, (PACKAGE / "experiments" / f"{module}.py").read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "message"),
+    [
+        ("audio", "from ..training import _steps", "audio imports _steps, which is not public"),
+        ("audio", "def f():\n    from ..cli import main", "audio imports .cli"),
+        ("audio", "def f():\n    import matplotlib", "audio imports matplotlib"),
+        ("pictures", "import matplotlib", "pictures imports matplotlib"),
+    ],
+)
+def test_the_rules_of_experiments_can_be_broken(module, source, message):
+    assert experiment_violations(module, source) == [message]
+
+
+def test_nothing_imports_experiments_but_the_command_line_when_it_needs_them():
+    importers = {module for module in MODULES if ".experiments" in str(imports(source_of(module)))}
+    assert importers == {"cli"}
+    assert ".experiments" not in str(imports((PACKAGE / "cli.py").read_text(), top_level_only=True))
+
+
 def test_every_module_has_its_place_and_its_tests():
-    assert sorted(ORDER) == MODULES
+    assert sorted(ORDER) == sorted([*MODULES, "experiments"])
     tests = {module: ROOT / "tests" / f"test_{module.replace('.', '_')}.py" for module in MODULES}
     assert [module for module, path in tests.items() if not path.exists()] == []
+    tests = ROOT / "tests" / "experiments"
+    assert [name for name in EXPERIMENTS if name != "__init__" and not (tests / f"test_{name}.py").exists()] == []
 
 
 def test_importing_the_package_loads_nothing_heavy():

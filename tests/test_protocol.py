@@ -11,7 +11,7 @@ from uniphase.moments import estimate_moments
 from uniphase.mup import Rates, mup_rates, scale_by_roles
 from uniphase.networks import CoordinateMLP
 from uniphase.protocol import fit_together
-from uniphase.schemes import get_scheme, sm20
+from uniphase.schemes import get_scheme
 
 FIELD = load("camera", size=48, align="corners")  # 2,304 samples
 MOMENTS = estimate_moments(FIELD)
@@ -25,7 +25,7 @@ def two_blocks(monkeypatch):
 
 
 def draw(scheme="uniform-phase", seed=0, dtype=None, **options):
-    blueprint = get_scheme(scheme).blueprint(MOMENTS, width=8, depth=2, **options)
+    blueprint = get_scheme(scheme).blueprint(MOMENTS, width=8, depth=1, **options)
     return CoordinateMLP(blueprint, dtype=dtype, key=jax.random.key(seed))
 
 
@@ -60,8 +60,9 @@ def assert_same_bits(a, b):
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("scheme", ["uniform-phase", "sm20", "tanh-pe", "gelu"])
-@pytest.mark.parametrize("rates", [Rates.uniform(1e-3), MUP], ids=["uniform", "by role"])
+@pytest.mark.parametrize(
+    ("scheme", "rates"), [("uniform-phase", Rates.uniform(1e-3)), ("sm20", MUP), ("tanh-pe", MUP)], ids=str
+)
 def test_it_is_adam(scheme, rates, x64):
     network = draw(scheme, dtype=jnp.float64)
     (trace,) = fit_together([network], FIELD, rates=[rates], steps=12)
@@ -81,13 +82,15 @@ def assert_equal_but_for_rounding(a, b):
 
 
 def test_networks_do_not_feel_each_other(x64):
-    """Other weights, other ω, other rates: the same as alone."""
+    """Other weights, other ω, other rates: the same as alone, even beside one that diverges, which is recorded."""
     networks = [draw("sm20", s, jnp.float64, omega=omega) for s, omega in ((0, 10.0), (1, 80.0), (1, 20.0))]
-    rates = [Rates.uniform(1e-3), MUP, Rates.uniform(1e-2)]
+    rates = [Rates.uniform(1e-3), MUP, Rates.uniform(1e200)]
     together = fit_together(networks, FIELD, rates=rates, steps=6)
-    for network, rate, trace in zip(networks, rates, together, strict=True):
+    for network, rate, trace in zip(networks[:2], rates, together, strict=False):
         assert_equal_but_for_rounding(trace, fit_together([network], FIELD, rates=[rate], steps=6)[0])
         assert trace.network.layers[0].omega == network.layers[0].omega
+    assert np.isfinite(together[2].losses[0])
+    assert not np.isfinite(together[2].losses[1:]).any()
 
 
 def test_without_epsilon_a_parameter_that_nothing_moves_stays(x64):
@@ -104,13 +107,6 @@ def test_without_epsilon_a_parameter_that_nothing_moves_stays(x64):
     for ours, theirs in zip(leaves(first.network), leaves(expected), strict=True):
         known = np.isfinite(theirs)
         np.testing.assert_allclose(ours[known], theirs[known], rtol=1e-9)  # as above
-
-
-def test_a_network_that_diverges_is_recorded_and_leaves_the_others_alone(x64):
-    networks, rates = [draw("relu", dtype=jnp.float64)] * 2, [Rates.uniform(1e-3), Rates.uniform(1e200)]
-    good, bad = fit_together(networks, FIELD, rates=rates, steps=8)
-    assert not np.isfinite(bad.losses[2:]).any()
-    assert_equal_but_for_rounding(good, fit_together(networks[:1], FIELD, rates=rates[:1], steps=8)[0])
 
 
 class Stop(Exception):
@@ -160,8 +156,3 @@ def test_what_does_not_fit_is_refused(arguments, message):
     defaults = {"networks": [draw()], "field": FIELD, "rates": [MUP], "steps": 1}
     with pytest.raises(ValueError, match=message):
         fit_together(**(defaults | arguments))
-
-
-def test_what_differs_in_omega_alone_has_one_shape():
-    networks = [CoordinateMLP(sm20((2, 1), width=4, depth=1, omega=w), key=jax.random.key(0)) for w in (1.0, 2.0)]
-    assert len(fit_together(networks, FIELD, rates=[MUP, MUP], steps=1)) == 2

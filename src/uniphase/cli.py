@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 from cyclopts import App, Parameter
 
 if TYPE_CHECKING:
+    from .experiments.engine import Estimate, Progress as Standing
+    from .experiments.runs import Run
+    from .experiments.store import Store
     from .metrics import Metrics
     from .training import Progress
 
@@ -30,6 +33,8 @@ Json = Annotated[bool, Parameter(negative="", help="Print one JSON object.")]
 Force = Annotated[bool, Parameter(negative="", help="Replace files that exist.")]
 Output = Annotated[str | None, Parameter(alias="-o")]
 
+# Where records are kept, unless one says otherwise.
+_STORE = "uniphase-lab"
 # Between two lines of progress, where there is no terminal to refresh.
 _LINE_SECONDS = 5.0
 
@@ -365,6 +370,87 @@ def moments(
 
 
 @app.command
+def reproduce(
+    experiment: str,
+    /,
+    *,
+    preset: Literal["quick", "paper"] = "quick",
+    seeds: int = 1,
+    only: str = "",
+    engine: Literal["serial", "dask"] = "serial",
+    address: str | None = None,
+    workers: int | None = None,
+    store: str = _STORE,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+):
+    """Run an experiment of the paper, or what is missing of it. Every run is kept as soon as it is done.
+
+    Examples: uniphase reproduce narrow --seeds 3  |  uniphase reproduce all --preset paper --dry-run
+
+    Parameters
+    ----------
+    experiment
+        One of moments, theory, spectrum, narrow, cameraman, audio, omega-sweep, mup-sweep; or all.
+    preset
+        "paper": the protocol to the letter. "quick": the same in small, in minutes.
+    seeds
+        Number of runs of each kind: seeds 0, 1, and so on.
+    only
+        Words that a run must have, as --dry-run prints them, e.g. "camera/gray uniform-phase".
+    engine
+        "serial": in this process. "dask": on a cluster.
+    address
+        Of a Dask scheduler. Default: a cluster of this machine, for as long as it takes.
+    workers
+        Of a cluster of this machine. Default: one for each GPU, otherwise one for every four cores.
+    store
+        Directory of the records. All machines must see it.
+    dry_run
+        Print the runs, which of them are stored, and the time that the others will take, from a few steps of each kind.
+    """
+    from .experiments import NAMES, get_experiment
+    from .experiments.engine import reproduce as compute
+    from .experiments.store import Store
+
+    chosen, records = [get_experiment(name) for name in (NAMES if experiment == "all" else [experiment])], Store(store)
+    if dry_run:
+        _print_plan([run for each in chosen for run in each.runs(preset, seeds, records)], records, only)
+        return
+    try:
+        for each in chosen:
+            with _lab_progress(each.name) as tell:
+                places = {"engine": engine, "address": address, "workers": workers}
+                done = compute(each, preset, seeds, records, only=only, callback=tell, **places)
+            print(f"{each.name}: {done} runs computed; `uniphase report --store {store}` shows them", flush=True)
+    except KeyboardInterrupt:
+        print("uniphase: interrupted; the same command goes on", file=sys.stderr)
+        sys.exit(130)
+
+
+@app.command
+def report(*, store: str = _STORE, output: Annotated[str, Parameter(alias="-o")] = "uniphase-report"):
+    """Write tables and figures of all runs that are stored, beside those of the paper.
+
+    Examples: uniphase report  |  uniphase report --store /shared/lab -o results
+
+    Parameters
+    ----------
+    store
+        Directory of the records.
+    output
+        Directory for report.md, report.html (all in one file), figures, LaTeX tables, and the records as CSV and, with
+        the extra `lab` installed, Parquet.
+    """
+    from pathlib import Path
+
+    from .experiments.report import write_report
+    from .experiments.store import Store
+
+    paths = write_report(Store(store), Path(output))
+    print(f"wrote {', '.join(map(str, paths))}")
+
+
+@app.command
 def schemes(name: str | None = None, /):
     """List the initializations, or show one in full.
 
@@ -414,6 +500,49 @@ def _progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
             print("  ".join([*([name] if name else []), *cells]), file=sys.stderr, flush=True)
 
     yield tell
+
+
+@contextlib.contextmanager
+def _lab_progress(name: str) -> "Iterator[Callable[[Standing], None]]":
+    """A function that shows how far an experiment is: with a bar on a terminal, otherwise in a line now and then."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.fields[name]}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    bar = Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True))
+    task, latest = bar.add_task("", name=name, total=None), -_LINE_SECONDS
+
+    def tell(at: "Standing") -> None:
+        nonlocal latest
+        words = f"{at.label}, step {at.step}/{at.steps}"
+        bar.update(task, completed=at.done, total=at.total, description=words)
+        if not bar.console.is_terminal and (time.monotonic() - latest >= _LINE_SECONDS or at.done == at.total):
+            latest = time.monotonic()
+            print(f"{name}: {at.done} of {at.total} runs  {words}", file=sys.stderr, flush=True)
+
+    with bar if bar.console.is_terminal else contextlib.nullcontext():
+        yield tell
+
+
+def _print_plan(runs: "Sequence[Run]", store: "Store", only: str) -> None:
+    from .experiments.engine import estimate, select
+
+    runs = select(runs, only)
+    for run in runs:
+        print(f"{'stored' if run in store else 'to do '}  {run.label}")
+    estimates = estimate(runs, store)
+    rows = [
+        (row.cost, str(row.runs), str(row.stored), f"{row.steps_left:,}", _number(row.step_seconds), _hours(row))
+        for row in estimates
+    ]
+    print()
+    _print_table(("kind", "runs", "stored", "steps left", "seconds a step", "time left"), rows)
+    left = timedelta(seconds=round(sum(row.seconds_left for row in estimates)))
+    print(f"\n{sum(row.stored for row in estimates)} of {len(runs)} runs are stored; the others take about {left} here")
+
+
+def _hours(row: "Estimate") -> str:
+    return "short" if row.step_seconds is None else str(timedelta(seconds=round(row.seconds_left)))
 
 
 def _progress_cells(progress: "Progress") -> dict[str, str]:

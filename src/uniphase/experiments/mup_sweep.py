@@ -1,0 +1,148 @@
+"""Section 4.5: does the best learning rate carry over from width to width?
+
+Stage one finds the ω₀ of each baseline at the base width, by the arithmetic mean of all losses. Stage two sweeps the
+rate for every width and scaling. The paper's text averages the losses arithmetically and its figure geometrically; here
+the first selects, and tables and figures show both.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ..schemes import IMAGE_OMEGA
+from .experiment import Experiment, titled
+from .fits import BASE_WIDTH, FitRun, Scaling, Signal
+from .omega_sweep import BASELINES, OMEGAS
+from .runs import Preset, Record, Run
+from .store import Store
+from .tables import MISSING, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCHEMES = ("uniform-phase", *BASELINES)
+SCALINGS: tuple[Scaling, ...] = ("lr", "lr+ll", "standard")
+Average = Literal["mean_loss", "geometric_mean_loss"]
+
+
+@dataclass(frozen=True)
+class _Protocol:
+    signal: Signal
+    depth: int
+    steps: int
+    widths: tuple[int, ...]
+    rates: tuple[float, ...]
+
+
+_PROTOCOLS: dict[Preset, _Protocol] = {
+    "paper": _Protocol(
+        Signal("camera", "gray", 128), 11, 3000, (8, 16, 32, 64, 128, 256, 512), tuple(2.0**k for k in range(-18, 3))
+    ),
+    "quick": _Protocol(
+        Signal("camera", "gray", 32), 4, 150, (8, 16, 32, 64, 128), tuple(2.0**k for k in range(-18, 3, 2))
+    ),
+}
+
+
+def _frequency(preset: Preset, scheme: str, omega: float, seed: int) -> FitRun:
+    p = _PROTOCOLS[preset]
+    return FitRun(p.signal, scheme, BASE_WIDTH, p.depth, p.steps, 1e-4, (("omega", omega),), epsilon=0.0, seed=seed)
+
+
+def _stage_one(preset: Preset, seeds: int, store: Store) -> list[Run]:
+    return [_frequency(preset, s, omega, seed) for seed in range(seeds) for s in BASELINES for omega in OMEGAS]
+
+
+def best_omega(preset: Preset, scheme: str, seed: int, store: Store) -> float:
+    """The ω₀ with the least mean loss at the base width; the paper's default as long as none was run."""
+    found = {omega: store.get(_frequency(preset, scheme, omega, seed)) for omega in OMEGAS}
+    means = {
+        omega: loss for omega, record in found.items() if record and (loss := record.metrics["mean_loss"]) is not None
+    }
+    return min(means, key=lambda omega: means[omega], default=IMAGE_OMEGA)
+
+
+def _fits(preset: Preset, scheme: str, scaling: Scaling, width: int, seed: int, omega: float | None) -> list[FitRun]:
+    """A curve of the figure: one run for each rate."""
+    p = _PROTOCOLS[preset]
+    options = () if omega is None else (("omega", omega),)
+    return [
+        FitRun(p.signal, scheme, width, p.depth, p.steps, rate, options, scaling, epsilon=0.0, seed=seed)
+        for rate in p.rates
+    ]
+
+
+def _stage_two(preset: Preset, seeds: int, store: Store) -> list[Run]:
+    runs = []
+    for seed in range(seeds):
+        for scheme in SCHEMES:
+            omega = best_omega(preset, scheme, seed, store) if scheme in BASELINES else None
+            for width in _PROTOCOLS[preset].widths:
+                for scaling in SCALINGS:
+                    runs += _fits(preset, scheme, scaling, width, seed, omega)
+    return runs
+
+
+def _curves(preset: Preset, scheme: str, scaling: Scaling, seed: int, store: Store) -> dict[int, dict[float, Record]]:
+    """The records by width and rate."""
+    omega = best_omega(preset, scheme, seed, store) if scheme in BASELINES else None
+    curves = {}
+    for width in _PROTOCOLS[preset].widths:
+        found = {run.rate: store.get(run) for run in _fits(preset, scheme, scaling, width, seed, omega)}
+        curves[width] = {rate: record for rate, record in found.items() if record}
+    return curves
+
+
+def best_rate(records: dict[float, Record], average: Average) -> float | None:
+    """The rate with the least average loss."""
+    known = {rate: record.metrics[average] for rate, record in records.items() if record.metrics[average] is not None}
+    return min(known, key=lambda rate: known[rate], default=None)
+
+
+def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
+    rows = []
+    for seed in range(seeds):
+        for scheme in SCHEMES:
+            omega = f"{best_omega(preset, scheme, seed, store):.3g}" if scheme in BASELINES else MISSING
+            for scaling in SCALINGS:
+                curves = _curves(preset, scheme, scaling, seed, store)
+                rows += [_row(scheme, omega, scaling, width, curves[width], seed) for width in curves]
+    header = ("network", "ω₀", "scaling", "N", "best η", "mean loss", "best η, geometric", "geometric mean loss")
+    notes = ("The paper prints no figures here, so there is no verdict. At N = 64 the three scalings are one run.",)
+    title = titled("Learning rates and width: the best rate by the average of all losses", preset)
+    return [Table("mup-sweep", title, (*header, "rates", "seed"), tuple(rows), notes)]
+
+
+def _row(
+    scheme: str, omega: str, scaling: Scaling, width: int, records: dict[float, Record], seed: int
+) -> tuple[str, ...]:
+    cells: list[str] = []
+    averages: tuple[Average, ...] = ("mean_loss", "geometric_mean_loss")
+    for average in averages:
+        rate = best_rate(records, average)
+        cells += [MISSING] * 2 if rate is None else [f"{rate:.3g}", f"{records[rate].metrics[average]:.4g}"]
+    return (scheme, omega, scaling, str(width), *cells, str(len(records)), str(seed))
+
+
+def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
+    from .pictures import learning_rates
+
+    panels = {
+        (scheme, scaling): _curves(preset, scheme, scaling, 0, store) for scheme in SCHEMES for scaling in SCALINGS
+    }
+    if not any(records for curves in panels.values() for records in curves.values()):
+        return {}
+    averages: dict[str, Average] = {"geometric": "geometric_mean_loss", "arithmetic": "mean_loss"}
+    return {
+        f"mup-sweep-{words}": learning_rates(
+            titled(f"Learning rate against the {words} mean of the training losses", preset),
+            panels,
+            average,
+            {key: {n: best_rate(records, average) for n, records in curves.items()} for key, curves in panels.items()},
+        )
+        for words, average in averages.items()
+    }
+
+
+EXPERIMENT = Experiment(
+    "mup-sweep", "section 4.5, figure of learning rates", (_stage_one, _stage_two), _tables, _figures
+)

@@ -1,0 +1,14 @@
+"""Section 4.1 again, with networks of width 16."""
+
+from .cameraman import Protocol, experiment
+from .fits import Signal
+
+EXPERIMENT = experiment(
+    "narrow",
+    "section 4.1, table and figure of narrow networks",
+    "Cameraman, narrow networks (N = 16)",
+    {
+        "paper": Protocol(Signal("camera", "gray", 128, 512), width=16, depth=11, steps=3000),
+        "quick": Protocol(Signal("camera", "gray", 64, 256), width=16, depth=11, steps=1000),
+    },
+)

@@ -1,0 +1,107 @@
+"""Tables: as Markdown, HTML and LaTeX, and the rule by which a printed figure is compared with ours."""
+
+import html
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+RULE = (
+    "Verdict: a printed figure is one run with an unknown seed. It is *inside the spread* if it lies, to the precision "
+    "that it is printed in, within the 95 % prediction interval for one more run, mean ± t·s·√(1 + 1/n), from the mean "
+    "and the standard deviation s of our n seeds (errors on a logarithmic scale). Otherwise ours is *better* or "
+    "*worse*. One seed has no spread: it is inside only if it rounds to the printed figure. *Not run*: no record of "
+    "the paper's protocol."
+)
+MISSING = "—"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, a header and rows of text, and notes below it. `name` is that of its file."""
+
+    name: str
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def markdown(self) -> str:
+        lines = [f"**{self.title}**", "", _row(self.header), _row(("---",) * len(self.header)), *map(_row, self.rows)]
+        return "\n".join([*lines, "", *(f"{note}\n" for note in self.notes)])
+
+    def html(self) -> str:
+        def cells(row: Sequence[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
+
+        body = "\n".join([cells(self.header, "th"), *(cells(row, "td") for row in self.rows)])
+        notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in self.notes)
+        return f"<table><caption>{html.escape(self.title)}</caption>\n{body}\n</table>{notes}"
+
+    def latex(self) -> str:
+        lines = [" & ".join(map(_tex, row)) + r" \\" for row in (self.header, *self.rows)]
+        rows = "\n".join([r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"])
+        columns = "l" + "r" * (len(self.header) - 1)
+        body = f"\\begin{{tabular}}{{{columns}}}\n{rows}\n\\end{{tabular}}"
+        return f"\\begin{{table}}\n\\centering\n\\caption{{{_tex(self.title)}}}\n{body}\n\\end{{table}}\n"
+
+
+def verdict(printed: str | None, ours: Sequence[float], *, lower_is_better: bool) -> str:
+    """What `RULE` says of a printed figure and ours, one for each seed."""
+    if not ours:
+        return "not run"
+    if printed is None:
+        return "not printed"
+    low, high = _interval(ours, logarithmic=lower_is_better)
+    half = 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)
+    below, above = high < float(printed) - half, low > float(printed) + half
+    if not (below or above):
+        return "inside the spread" if len(ours) > 1 else "inside the rounding (one seed)"
+    word = "better" if below == lower_is_better else "worse"
+    return word if len(ours) > 1 else f"{word} (one seed)"
+
+
+def spread(ours: Sequence[float], digits: str) -> str:
+    """The mean and the standard deviation over the seeds."""
+    if not ours:
+        return MISSING
+    deviation = f" ± {statistics.stdev(ours):{digits}}" if len(ours) > 1 else ""
+    return f"{statistics.fmean(ours):{digits}}{deviation}"
+
+
+def _interval(ours: Sequence[float], *, logarithmic: bool) -> tuple[float, float]:
+    """The 95 % prediction interval for one more run; of one run, itself."""
+    from scipy.stats import t
+
+    n = len(ours)
+    if n == 1:
+        return ours[0], ours[0]
+    values = [math.log(max(value, 1e-300)) for value in ours] if logarithmic else list(ours)
+    reach = float(t.ppf(0.975, n - 1)) * statistics.stdev(values) * math.sqrt(1 + 1 / n)
+    ends = statistics.fmean(values) - reach, statistics.fmean(values) + reach
+    return (math.exp(ends[0]), math.exp(ends[1])) if logarithmic else ends
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+_SYMBOLS = {
+    **{"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{", "}": r"\}"},
+    **{"±": r"$\pm$", "×": r"$\times$", "—": "---", "ω": r"$\omega$", "₀": "$_0$", "η": r"$\eta$", "μ": r"$\mu$"},
+    **{
+        "Σ": r"$\Sigma$",
+        "Ω": r"$\Omega$",
+        "²": "$^2$",
+        "ᵀ": r"$^\top$",
+        "∇": r"$\nabla$",
+        "‖": r"$\|$",
+        "¼": r"$\frac14$",
+    },
+    **{"≈": r"$\approx$", "⁻": "$^-$", "¹": "$^1$", "∂": r"$\partial$", "≤": r"$\le$", "~": r"\textasciitilde{}"},
+}
+
+
+def _tex(text: str) -> str:
+    return "".join(_SYMBOLS.get(character, character) for character in text)

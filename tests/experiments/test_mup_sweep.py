@@ -1,0 +1,75 @@
+import math
+
+import numpy as np
+import pytest
+
+from uniphase.experiments.engine import reproduce
+from uniphase.experiments.fits import FitRun
+from uniphase.experiments.mup_sweep import EXPERIMENT, best_omega
+from uniphase.experiments.omega_sweep import OMEGAS
+from uniphase.experiments.store import Store
+
+from .fakes import fill
+
+STAGE_ONE, STAGE_TWO = EXPERIMENT.stages
+
+
+def error(run):
+    """The best frequency is the fourth, and the best rate 2^-8."""
+    detuning = abs(math.log(dict(run.options).get("omega", OMEGAS[3]) / OMEGAS[3]))
+    return 0.01 * (1 + abs(math.log2(run.rate) + 8) + detuning)
+
+
+def test_the_protocol_is_the_papers(tmp_path):
+    runs = STAGE_TWO("paper", 1, Store(tmp_path))
+    assert sorted({run.width for run in runs}) == [8, 16, 32, 64, 128, 256, 512]
+    assert sorted({run.rate for run in runs}) == [2.0**k for k in range(-18, 3)]
+    assert {(run.depth, run.steps, run.epsilon, run.signal.eval_size) for run in runs} == {(11, 3000, 0.0, None)}
+    assert {(run.width, run.rate) for run in STAGE_ONE("paper", 1, Store(tmp_path))} == {(64, 1e-4)}
+
+
+def test_stage_two_takes_the_frequencies_of_stage_one(tmp_path):
+    store = Store(tmp_path)
+    fill(store, STAGE_ONE("quick", 1, store), error)
+    assert best_omega("quick", "sm20", 0, store) == OMEGAS[3]
+    found = {(run.scheme, dict(run.options).get("omega")) for run in STAGE_TWO("quick", 1, store)}
+    assert found == {("uniform-phase", None), *((scheme, OMEGAS[3]) for scheme in ("sm20", "cvp26-0", "cvp26-1"))}
+
+
+def test_stage_two_waits_for_stage_one(tmp_path, monkeypatch):
+    """Also when only some runs are asked for; and it goes on where it was stopped."""
+    store = Store(tmp_path)
+    computed = []
+
+    def compute(runs, checkpoint, callback):
+        computed.extend(runs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FitRun, "compute_together", staticmethod(compute))
+    first = STAGE_ONE("quick", 1, store)
+    fill(store, first[1:], error)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(EXPERIMENT, "quick", 1, store)
+    assert computed == first[:1]
+    with pytest.raises(ValueError, match="mup-sweep: stage 2 depends on 1 runs of stage 1 that are not stored"):
+        reproduce(EXPERIMENT, "quick", 1, store, only="N=8")
+    fill(store, first[:1], error)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(EXPERIMENT, "quick", 1, store)
+    assert computed[1].width == 8
+
+
+def test_tables_and_figures(tmp_path):
+    store = Store(tmp_path)
+    fill(store, STAGE_ONE("quick", 1, store), error)
+    fill(store, [run for run in STAGE_TWO("quick", 1, store) if run.width in (8, 64)], error)
+    (table,) = EXPERIMENT.tables("quick", 1, store)
+    row = dict(zip(table.header, table.rows[0], strict=True))
+    assert row["best η"] == row["best η, geometric"] == f"{2**-8:.3g}"
+    assert (row["mean loss"], row["geometric mean loss"]) == ("0.01", "0.005")
+    figures = EXPERIMENT.figures("quick", 1, store)
+    assert sorted(figures) == ["mup-sweep-arithmetic", "mup-sweep-geometric"]
+    axes = figures["mup-sweep-geometric"].axes
+    assert len(axes) == 4 * 3
+    stars = [float(np.asarray(line.get_xdata())[0]) for line in axes[0].lines if line.get_marker() == "*"]
+    assert stars == [2**-8, 2**-8]

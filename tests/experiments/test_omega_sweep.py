@@ -1,0 +1,71 @@
+import math
+
+import numpy as np
+
+from uniphase.experiments.fits import FitRun, ReferenceRun
+from uniphase.experiments.omega_sweep import BASELINES, EXPERIMENT, OMEGAS
+from uniphase.experiments.runs import identify
+from uniphase.experiments.store import Store
+
+from .fakes import column, fill
+
+BEST = {"sm20": OMEGAS[7], "cvp26-0": OMEGAS[10], "cvp26-1": OMEGAS[9]}
+
+
+def error(run):
+    """A valley around the best ω₀."""
+    omega = dict(run.options).get("omega")
+    return 0.01 if omega is None else 0.01 * (1 + abs(math.log(omega / BEST[run.scheme])))
+
+
+def test_the_frequencies_are_the_papers():
+    assert len(OMEGAS) == 21
+    assert [f"{omega:.4g}" for omega in (OMEGAS[0], OMEGAS[7], OMEGAS[10], OMEGAS[11], OMEGAS[-1])] == [
+        "0.8208",
+        "20.62",
+        "82.08",
+        "130.1",
+        "8208",
+    ]
+
+
+def test_it_shares_runs_with_the_cameraman():
+    from uniphase.experiments.cameraman import EXPERIMENT as CAMERAMAN
+
+    store = Store("none")
+    ours = {identify(run) for run in EXPERIMENT.runs("paper", 1, store) if isinstance(run, FitRun)}
+    theirs = [run for run in CAMERAMAN.runs("paper", 1, store) if getattr(run, "scheme", "") == "uniform-phase"]
+    assert len(theirs) == 1
+    assert identify(theirs[0]) in ours
+
+
+def test_tables_and_figures(tmp_path):
+    """Two images are enough to see that minima are found, starred, and drawn beside the others that were not run."""
+    store = Store(tmp_path)
+    runs = [run for run in EXPERIMENT.runs("paper", 1, store) if run.signal.label in ("camera/gray", "skin/rgb")]
+    fill(store, runs, error)
+    gray, _, lab = EXPERIMENT.tables("paper", 1, store)
+    row = dict(zip(gray.header, next(row for row in gray.rows if row[:2] == ("camera/gray", "sm20")), strict=True))
+    assert row["MSE, paper"] == "0.002763"
+    assert row["verdict on the MSE"] == "worse (one seed)"
+    assert gray.rows[6][5] == "20.6"
+    assert set(column(lab, "verdict on the MSE")) == {"not run", "needs no training"}
+    figures = EXPERIMENT.figures("paper", 1, store)
+    assert sorted(figures) == ["best-omega-gray", "best-omega-rgb", "omega-sweep"]
+    sweep = figures["omega-sweep"]
+    assert len(sweep.axes) == 12
+    camera = next(axes for axes in sweep.axes if axes.get_title() == "camera/gray")
+    stars = [float(np.asarray(line.get_xdata())[0]) for line in camera.lines if line.get_marker() == "*"]
+    assert stars == [BEST[scheme] for scheme in BASELINES]
+    assert [line.get_linestyle() for line in camera.lines].count("--") == 1
+    assert len(figures["best-omega-gray"].axes) == 5
+
+
+def test_a_sweep_that_is_not_complete_gets_no_verdict(tmp_path):
+    store = Store(tmp_path)
+    runs = [run for run in EXPERIMENT.runs("paper", 1, store) if run.signal.label == "camera/gray"]
+    fill(store, [run for run in runs if not isinstance(run, ReferenceRun)][:9], error)
+    table = EXPERIMENT.tables("paper", 1, store)[0]
+    found = {row[1]: row[-1] for row in table.rows if row[0] == "camera/gray"}
+    assert found["uniform-phase"] == "worse (one seed)"
+    assert found["sm20"] == "not run"

@@ -1,0 +1,43 @@
+import re
+
+import pytest
+
+from uniphase.experiments import get_experiment
+from uniphase.experiments.report import write_report
+from uniphase.experiments.store import Store
+
+from .fakes import fill
+
+
+def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
+    store, narrow = Store(tmp_path / "store"), get_experiment("narrow")
+    fill(store, narrow.runs("paper", 2, store))
+    fill(store, narrow.runs("quick", 1, store)[:2])
+    monkeypatch.setattr("uniphase.protocol.fit_together", None)  # reports never train
+    output = tmp_path / "out"
+    paths = write_report(store, output)
+    assert [path.name for path in paths] == ["report.md", "report.html", "records.csv", "records.parquet"]
+    text = paths[0].read_text()
+    assert (
+        "## narrow\n\nIn the paper: section 4.1, table and figure of narrow networks. 16 of 16 runs stored, 2 seeds."
+        in text
+    )
+    assert "## narrow (quick preset, a reduced protocol that is not the paper's)" in text
+    assert "1 of 8 runs stored, 1 seed." in text
+    assert "## audio\n\nIn the paper: section 4.2, figure of the audio fits. Not run." in text
+    assert "## cameraman (quick" not in text  # the bicubic row, which it shares, is no run of it
+    assert "![narrow](figures/narrow.png)" in text
+    files = sorted(path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file())
+    assert [name for name in files if name.startswith("figures")] == [
+        f"figures/{name}" for name in ("narrow-quick.pdf", "narrow-quick.png", "narrow.pdf", "narrow.png")
+    ]
+    assert [name for name in files if name.startswith("tables")] == ["tables/narrow-quick.tex", "tables/narrow.tex"]
+    page = paths[1].read_text()
+    assert len(re.findall(r'<img alt="[\w-]+" src="data:image/png;base64,', page)) == 2
+    assert not re.findall(r'(?:src|href)="(?!data:)', page)  # it stands alone
+
+
+def test_an_empty_store_has_no_report(tmp_path):
+    with pytest.raises(ValueError, match="no records; run `uniphase reproduce` first, or pass --store"):
+        write_report(Store(tmp_path), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

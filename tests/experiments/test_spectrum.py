@@ -1,0 +1,31 @@
+import numpy as np
+
+from uniphase.experiments.runs import execute
+from uniphase.experiments.spectrum import EXPERIMENT, SpectrumRun
+from uniphase.experiments.store import Store
+
+
+def test_the_protocol_is_the_papers():
+    runs = EXPERIMENT.runs("paper", 1, Store("none"))
+    assert {(run.width, run.networks, run.inputs) for run in runs} == {(256, 5, 10)}
+    assert {run.depth for run in runs} == {4, 8, 16, 32}
+
+
+def test_a_spectrum_and_what_is_made_of_it(tmp_path):
+    store = Store(tmp_path)
+    record = execute(SpectrumRun("uniform-phase", 64, 4))
+    spectrum = record.load()["spectrum"]
+    assert spectrum.shape == (64,)
+    assert (np.diff(spectrum) <= 0).all()
+    m = record.metrics
+    # 5 networks: Student's t with 4 degrees of freedom exceeds 13.03 with probability 2e-4
+    assert abs(m["mean_square"] - 1) < 13.03 * m["mean_square_error"]
+    store.put(record)
+    (table,) = EXPERIMENT.tables("quick", 1, store)
+    assert table.rows[0][:3] == ("uniform-phase", "4", f"{spectrum[0]:.3g}")
+    assert len(EXPERIMENT.figures("quick", 1, store)["spectrum"].axes) == 4
+
+
+def test_one_layer_has_no_jacobian_but_the_identity():
+    """∂h_1/∂h_1: all singular values are one, whatever the scheme."""
+    np.testing.assert_array_equal(execute(SpectrumRun("sm20", 8, 1, networks=2)).load()["spectrum"], np.ones(8))

@@ -1,0 +1,49 @@
+import pytest
+
+from uniphase.experiments.tables import Table, spread, verdict
+
+TABLE = Table("t", "A & B", ("network", "ω₀"), (("sm_20", "1 ± 2"), ("a|b", "—")), ("a note",))
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours", "lower", "expected"),
+    [
+        ("10.28", [9.9, 10.1, 10.5], False, "inside the spread"),
+        ("12.00", [9.9, 10.1, 10.0], False, "worse"),
+        ("8.00", [9.9, 10.1, 10.0], False, "better"),
+        ("0.0100", [0.0201, 0.0199, 0.0200], True, "worse"),
+        ("0.0400", [0.0201, 0.0199, 0.0200], True, "better"),
+        ("0.000000", [1e-7, 3e-7], True, "inside the spread"),  # all of these print as zero
+        ("0.000000", [1e-5, 1.1e-5, 1.05e-5], True, "worse"),
+        ("10.28", [10.284], False, "inside the rounding (one seed)"),
+        ("10.28", [10.29], False, "better (one seed)"),
+        ("10.28", [], False, "not run"),
+        (None, [10.0], False, "not printed"),
+    ],
+)
+def test_verdicts_follow_the_rule(printed, ours, lower, expected):
+    assert verdict(printed, ours, lower_is_better=lower) == expected
+
+
+def test_the_interval_is_that_of_one_more_run():
+    """Two runs at 0 and 2: t = 12.706 with one degree of freedom, s = √2, √(1 + 1/2); the end is 1 + 22.006."""
+    assert verdict("23.00", [0.0, 2.0], lower_is_better=False) == "inside the spread"
+    assert verdict("23.03", [0.0, 2.0], lower_is_better=False) == "worse"
+
+
+def test_spreads():
+    assert spread([1.0, 3.0], ".2f") == "2.00 ± 1.41"
+    assert spread([1.0], ".2f") == "1.00"
+    assert spread([], ".2f") == "—"
+
+
+def test_a_table_in_three_languages():
+    assert TABLE.markdown().splitlines()[:4] == ["**A & B**", "", "| network | ω₀ |", "| --- | --- |"]
+    assert "| a\\|b | — |" in TABLE.markdown()
+    assert "<caption>A &amp; B</caption>" in TABLE.html()
+    assert "<td>1 ± 2</td>" in TABLE.html()
+    latex = TABLE.latex()
+    assert r"sm\_20 & 1 $\pm$ 2 \\" in latex
+    assert r"\caption{A \& B}" in latex
+    assert r"network & $\omega$$_0$ \\" in latex
+    assert latex.isascii()
