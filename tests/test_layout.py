@@ -35,6 +35,7 @@ ORDER = [
     "torch.checkpoints",
     "sine",
     "networks",
+    "backprop",
     "derivatives",
     "diagnostics",
     "render",

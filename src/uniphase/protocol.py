@@ -18,11 +18,12 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from .backprop import Chain, Parameters, loss_and_gradients, parameters_of, transposes, with_parameters
 from .blueprints import Activation
 from .checkpoints import load_state, save_state
 from .fields import Field
 from .mup import Rates, role_rates
-from .networks import ACTIVATIONS, CoordinateMLP
+from .networks import CoordinateMLP
 from .samples import block_size
 
 # Steps of one call of the compiled loop: at most so many, and few enough to come back after about so many seconds.
@@ -80,7 +81,7 @@ def fit_together(
     _require_alike(networks, rates, field, steps)
     plan = _Plan.of(networks[0], epsilon)
     task = _Task.of(networks, field, rates)
-    parameters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(_parameters, networks))
+    parameters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(parameters_of, networks))
     losses = np.full((len(networks), steps), np.nan, task.omegas.dtype)
     state = _State(parameters, cast(Any, plan.adam.init(parameters)), losses)
     identity = _digest((parameters, task), epsilon)
@@ -105,28 +106,16 @@ def fit_together(
             _save(checkpoint, state, identity)
         raise
     return [
-        Trace(_with_parameters(network, state.parameters, i), state.losses[i], state.seconds / len(networks))
+        Trace(with_parameters(network, parameters), state.losses[i], state.seconds / len(networks))
         for i, network in enumerate(networks)
+        for parameters in [jax.tree.map(lambda array, i=i: array[i], state.parameters)]
     ]
-
-
-# The weights and the biases of a network, layer by layer: the same structure whatever its ω.
-_Parameters = tuple[tuple[Array, ...], tuple[Array | None, ...]]
-
-
-def _parameters(network: CoordinateMLP) -> PyTree:
-    return tuple(layer.weight for layer in network.layers), tuple(layer.bias for layer in network.layers)
-
-
-def _with_parameters(network: CoordinateMLP, stacked: PyTree, index: int) -> CoordinateMLP:
-    arrays = [array[index] for array in jax.tree.leaves(stacked)]
-    return eqx.tree_at(lambda network: jax.tree.leaves(_parameters(network)), network, arrays)
 
 
 class _State(NamedTuple):
     """Where a run stands. Every array has the networks along its first axis."""
 
-    parameters: _Parameters
+    parameters: Parameters
     adam: optax.ScaleByAdamState
     losses: np.ndarray  # (networks, steps)
     step: int = 0
@@ -169,14 +158,16 @@ class _Task(NamedTuple):
             rows = np.pad(rows.astype(dtype), ((0, blocks * size - len(rows)), (0, 0)))
             return jnp.asarray(rows.reshape(blocks, size, -1).swapaxes(1, 2))
 
-        trees = [_parameters(role_rates(network, rate)) for network, rate in zip(networks, rates, strict=True)]
+        trees = [parameters_of(role_rates(network, rate)) for network, rate in zip(networks, rates, strict=True)]
         return _Task(
             cut(field.coordinates()),
             cut(field.flat_values()),
             cut(np.full((field.samples, 1), 1 / (field.samples * field.out_size)))[:, 0],
             jnp.asarray([[layer.omega for layer in network.layers] for network in networks], dtype),
             jax.tree.map(
-                lambda a, *rates: jnp.asarray(rates, dtype).reshape(-1, *[1] * a.ndim), _parameters(networks[0]), *trees
+                lambda a, *rates: jnp.asarray(rates, dtype).reshape(-1, *[1] * a.ndim),
+                parameters_of(networks[0]),
+                *trees,
             ),
         )
 
@@ -190,13 +181,15 @@ def _advance(state: _State, task: _Task, plan: _Plan, count: int) -> _State:
 
 @eqx.filter_jit
 def _steps(
-    parameters: _Parameters, adam: optax.ScaleByAdamState, task: _Task, plan: _Plan, count: Array
-) -> tuple[_Parameters, optax.ScaleByAdamState, Array]:
+    parameters: Parameters, adam: optax.ScaleByAdamState, task: _Task, plan: _Plan, count: Array
+) -> tuple[Parameters, optax.ScaleByAdamState, Array]:
     """`count` steps; their losses are the first rows of the last result."""
 
-    def of_network(parameters: _Parameters, omegas: Array) -> tuple[Array, _Parameters]:
+    def of_network(parameters: Parameters, omegas: Array) -> tuple[Array, Parameters]:
+        chain, transposed = Chain(plan.activations, plan.trainable, omegas), transposes(parameters)
+
         def add_block(total, block):
-            part = _loss_and_gradients(*parameters, omegas, plan.activations, plan.trainable, *block)
+            part = loss_and_gradients(parameters, transposed, chain, *block)
             return jax.tree.map(jnp.add, total, part), None
 
         zero = jnp.zeros((), omegas.dtype), jax.tree.map(jnp.zeros_like, parameters)
@@ -212,28 +205,6 @@ def _steps(
 
     losses = jnp.zeros((_CALL, len(task.omegas)), task.omegas.dtype)
     return jax.lax.fori_loop(0, count, step, (parameters, adam, losses))
-
-
-def _loss_and_gradients(
-    weights: tuple[Array, ...],
-    biases: tuple[Array | None, ...],
-    omegas: Float[Array, " layers"],
-    activations: tuple[Activation, ...],
-    trainable: tuple[bool, ...],
-    positions: Float[Array, "in_size n"],
-    values: Float[Array, "out_size n"],
-    shares: Float[Array, " n"],
-) -> tuple[Array, _Parameters]:
-    """The part of a block of samples in the loss of one network, and its gradients by weights and biases."""
-
-    def loss(parameters):
-        h = positions
-        for weight, bias, omega, activation, train in zip(*parameters, omegas, activations, trainable, strict=True):
-            z = (weight if train else jax.lax.stop_gradient(weight)) @ h
-            h = ACTIVATIONS[activation](omega * (z if bias is None else z + bias[:, None]))
-        return jnp.sum(jnp.square(h - values) * shares)
-
-    return jax.value_and_grad(loss)((weights, biases))
 
 
 def _each(function: Callable, *stacked: PyTree) -> PyTree:

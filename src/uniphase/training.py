@@ -20,6 +20,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, ArrayLike, Float
 
+from .backprop import Chain, loss_and_gradients, parameters_of, transposes, with_parameters
 from .checkpoints import load_state, save_state
 from .fields import Field, Grid
 from .metrics import Metrics, evaluate
@@ -344,17 +345,16 @@ def _loss_and_gradients(
     network: CoordinateMLP, samples: Samples, indices: Array, weights: Array, scale: ArrayLike
 ) -> tuple[Array, Any]:
     """The mean squared error in units of `scale`, and its gradients, a block at a time."""
-    dtype = network.layers[0].weight.dtype
-
-    @jax.value_and_grad
-    def block_loss(network, positions, values, weights):
-        squares = jnp.square(network(positions.T).T - values)
-        return jnp.sum(squares.mean(axis=1) * weights) / scale
+    parameters, chain = parameters_of(network), Chain.of(network)
+    transposed, dtype = transposes(parameters), parameters[0][0].dtype
 
     def add_block(total, block):
         indices, weights = block
-        part = block_loss(network, *samples.at(indices, dtype), weights.ravel().astype(dtype))
+        positions, values = samples.at(indices, dtype)
+        shares = weights.ravel().astype(dtype) / (values.shape[1] * scale)
+        part = loss_and_gradients(parameters, transposed, chain, positions.T, values.T, shares)
         return jax.tree.map(jnp.add, total, part), None
 
-    zero = jnp.zeros((), dtype), jax.tree.map(jnp.zeros_like, network)
-    return jax.lax.scan(add_block, zero, (indices, weights))[0]
+    zero = jnp.zeros((), dtype), jax.tree.map(jnp.zeros_like, parameters)
+    loss, gradients = jax.lax.scan(add_block, zero, (indices, weights))[0]
+    return loss, with_parameters(network, gradients)
