@@ -256,6 +256,23 @@ def _products(size: Size, asarray: Callable, compiled: Callable, wait: Callable)
     return run
 
 
+def sines_jax(size: Size) -> Run:
+    """The sines and cosines of a step alone, by uniphase."""
+    import jax
+    import jax.numpy as jnp
+
+    z = jnp.asarray(np.random.default_rng(0).normal(0, 2, (size.width, size.side**2)).astype(np.float32))
+    both = jax.jit(lambda z: (up.sine(z), up.cosine(z)))
+
+    def run(count):
+        begun = time.perf_counter()
+        for _ in range(count * (size.depth + 1)):
+            jax.block_until_ready(both(z))
+        return time.perf_counter() - begun, []
+
+    return run
+
+
 # Many narrow networks.
 
 
@@ -321,13 +338,24 @@ def _scale(size: Size) -> float:
 
 
 def uniphase_laplacian(size: Size) -> Run:
+    """In columns, and in blocks that stay in the cache."""
     import jax
     import jax.numpy as jnp
 
-    def loss(network, positions, values, scale):
-        return jnp.mean((up.laplacian(network, positions.T).T / scale - values) ** 2)
+    def loss_and_gradients(network, positions, values, scale):
+        @jax.value_and_grad
+        def of_block(network, block):
+            positions, values = block
+            return jnp.sum((up.laplacian(network, positions.T) / scale - values.T) ** 2) / size.side**2
 
-    return _jax_laplacian(size, jax.value_and_grad(loss))
+        def add(total, block):
+            return jax.tree.map(jnp.add, total, of_block(network, block)), None
+
+        blocks = tuple(rows.reshape(-1, 1024, rows.shape[1]) for rows in (positions, values))
+        zero = jnp.zeros(()), jax.tree.map(jnp.zeros_like, network)
+        return jax.lax.scan(add, zero, blocks)[0]
+
+    return _jax_laplacian(size, loss_and_gradients)
 
 
 def plain_laplacian(size: Size) -> Run:
