@@ -23,6 +23,7 @@ ORDER = [
     "schemes",
     "recipes",
     "network_files",
+    "torch.batches",
     "torch.networks",
     "torch.reading",
     "torch.initialization",

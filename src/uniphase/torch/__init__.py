@@ -9,6 +9,7 @@ try:
 except ImportError as error:
     raise ImportError('uniphase.torch needs PyTorch; pip install "uniphase[torch]"') from error
 
+from .batches import draw_batch as draw_batch
 from .checkpoints import load_network as load_network, save_network as save_network
 from .initialization import (
     cvp26_0_ as cvp26_0_,
@@ -32,6 +33,7 @@ __all__ = [
     "UnitMuon",
     "cvp26_0_",
     "cvp26_1_",
+    "draw_batch",
     "gelu_",
     "initialize_",
     "load_network",
