@@ -27,6 +27,7 @@ ORDER = [
     "likeness",
     "verdicts",
     "doctor",
+    "torch.batches",
     "torch.networks",
     "torch.reading",
     "torch.diagnostics",

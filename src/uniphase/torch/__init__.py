@@ -9,6 +9,7 @@ try:
 except ImportError as error:
     raise ImportError('uniphase.torch needs PyTorch; pip install "uniphase[torch]"') from error
 
+from .batches import draw_batch as draw_batch
 from .checkpoints import load_network as load_network, save_network as save_network
 from .diagnostics import diagnose as diagnose
 from .initialization import (
@@ -34,6 +35,7 @@ __all__ = [
     "cvp26_0_",
     "cvp26_1_",
     "diagnose",
+    "draw_batch",
     "gelu_",
     "initialize_",
     "load_network",
