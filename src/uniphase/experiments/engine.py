@@ -160,8 +160,8 @@ def _distributed(
                 future.result()
             except KilledWorker as error:
                 raise OSError(
-                    f"{group[0].label}: {_LOST_WORKERS} workers died over it; look into their logs, it may need more "
-                    "memory than they have"
+                    f"{group[0].label}: its workers died, one after the other; look into their logs, as it may need "
+                    "more memory than they have"
                 ) from error
             _require_visible(group, store)
             done += len(group)
