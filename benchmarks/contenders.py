@@ -90,7 +90,6 @@ def plain_equinox(size: Size) -> Run:
     import equinox as eqx
     import jax
     import jax.numpy as jnp
-    import optax
 
     class Network(eqx.Module):
         layers: list[eqx.nn.Linear]
@@ -104,16 +103,26 @@ def plain_equinox(size: Size) -> Run:
         layer = eqx.nn.Linear(*weight.shape[::-1], key=jax.random.key(0))
         return eqx.tree_at(lambda m: (m.weight, m.bias), layer, (jnp.asarray(weight), jnp.asarray(bias)))
 
-    start = Network([linear(*pair) for pair in size.parameters()])
     positions, values = map(jnp.asarray, size.data())
-    optimizer = optax.adam(RATE)
+
+    def loss(network):
+        return jnp.mean((jax.vmap(network)(positions) - values) ** 2)
+
+    start = Network([linear(*pair) for pair in size.parameters()])
+    return _optax(start, RATE, eqx.filter_value_and_grad(loss))
+
+
+def _optax(start: Any, rate: float, loss_and_gradients: Callable) -> Run:
+    """Adam, one jitted step at a time."""
+    import equinox as eqx
+    import jax
+    import optax
+
+    optimizer = optax.adam(rate)
 
     @eqx.filter_jit
     def step(network, state):
-        def loss(network):
-            return jnp.mean((jax.vmap(network)(positions) - values) ** 2)
-
-        value, gradients = eqx.filter_value_and_grad(loss)(network)
+        value, gradients = loss_and_gradients(network)
         updates, state = optimizer.update(gradients, state)
         return value, eqx.apply_updates(network, updates), state
 
@@ -371,31 +380,10 @@ def plain_laplacian(size: Size) -> Run:
 
 
 def _jax_laplacian(size: Size, loss_and_gradients: Callable) -> Run:
-    import equinox as eqx
-    import jax
     import jax.numpy as jnp
-    import optax
 
-    start, scale = size.network(), _scale(size)
-    positions, values = map(jnp.asarray, size.data())
-    optimizer = optax.adam(LAPLACIAN_RATE)
-
-    @eqx.filter_jit
-    def step(network, state):
-        value, gradients = loss_and_gradients(network, positions, values, scale)
-        updates, state = optimizer.update(gradients, state)
-        return value, eqx.apply_updates(network, updates), state
-
-    def run(count):
-        network, state, losses = start, optimizer.init(eqx.filter(start, eqx.is_array)), []
-        begun = time.perf_counter()
-        for _ in range(count):
-            value, network, state = step(network, state)
-            losses.append(value)
-        jax.block_until_ready(network)
-        return time.perf_counter() - begun, [float(loss) for loss in losses]
-
-    return run
+    data, scale = tuple(map(jnp.asarray, size.data())), _scale(size)
+    return _optax(size.network(), LAPLACIAN_RATE, lambda network: loss_and_gradients(network, *data, scale))
 
 
 def torch_laplacian(size: Size) -> Run:
