@@ -209,7 +209,7 @@ def _steps(
 
 def _each(function: Callable, *stacked: PyTree) -> PyTree:
     """The function of every network: one by one on a CPU, which a single one keeps busy; all at once elsewhere."""
-    # 21 networks of width 16 take 1.5 times as long at once (two cores); benchmarks/speed.py times one by one.
+    # 21 networks of width 16 take 1.2 to 1.4 times as long at once (two cores); benchmarks/speed.py times one by one.
     if jax.default_backend() == "cpu":
         return jax.lax.map(lambda arguments: function(*arguments), stacked)
     return jax.vmap(function)(*stacked)
