@@ -480,7 +480,7 @@ def test_an_experiment_is_reproduced_resumed_and_reported(run, here):
     assert run(*chosen, "--dry-run")[1].startswith("stored  camera/gray\n")
     code, out, _ = run("report", "--store", "lab", "-o", "out")
     assert code == 0
-    assert out == "wrote out/report.md, out/report.html, out/records.csv, out/records.parquet\n"
+    assert out == "wrote out/report.md, out/report.html, out/records.csv, out/records.parquet, out/records.jsonl\n"
     assert "| camera/gray | 6 | 6 |" in Path("out/report.md").read_text()
 
 

@@ -3,6 +3,7 @@ import re
 import pytest
 
 from uniphase.experiments import get_experiment
+from uniphase.experiments.cameraman import SCHEMES
 from uniphase.experiments.report import write_report
 from uniphase.experiments.store import Store
 
@@ -16,14 +17,15 @@ def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     monkeypatch.setattr("uniphase.protocol.fit_together", None)  # reports never train
     output = tmp_path / "out"
     paths = write_report(store, output)
-    assert [path.name for path in paths] == ["report.md", "report.html", "records.csv", "records.parquet"]
+    assert [path.name for path in paths] == [
+        *("report.md", "report.html", "records.csv", "records.parquet", "records.jsonl")
+    ]
     text = paths[0].read_text()
-    assert (
-        "## narrow\n\nIn the paper: section 4.1, table and figure of narrow networks. 16 of 16 runs stored, 2 seeds."
-        in text
-    )
+    artefact = "In the paper: section 4.1, table and figure of narrow networks."
+    assert f"## narrow\n\n{artefact} 8 of 8 runs with the first seed, 8 with others.\n" in text
     assert "## narrow (quick preset, a reduced protocol that is not the paper's)" in text
-    assert "1 of 8 runs stored, 1 seed." in text
+    missing = ", ".join(f"1 of {scheme}" for scheme in SCHEMES[1:])
+    assert f"{artefact} 1 of 8 runs with the first seed, 0 with others. Not run: {missing}.\n" in text
     assert "## audio\n\nIn the paper: section 4.2, figure of the audio fits. Not run." in text
     assert "## cameraman (quick" not in text  # the bicubic row, which it shares, is no run of it
     assert "![narrow](figures/narrow.png)" in text
@@ -35,6 +37,18 @@ def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     page = paths[1].read_text()
     assert len(re.findall(r'<img alt="[\w-]+" src="data:image/png;base64,', page)) == 2
     assert not re.findall(r'(?:src|href)="(?!data:)', page)  # it stands alone
+
+
+def test_a_report_is_a_store_from_which_its_tables_are_made_again(tmp_path):
+    store, first, second = Store(tmp_path / "store"), tmp_path / "first", tmp_path / "second"
+    fill(store, get_experiment("narrow").runs("paper", 2, store))
+    write_report(store, first)
+    write_report(Store(first), second)
+    for name in ("records.jsonl", "records.csv", "tables/narrow.tex"):
+        assert (second / name).read_bytes() == (first / name).read_bytes()
+    pictures = "![narrow](figures/narrow.png)\n\n"
+    assert (second / "report.md").read_text() == (first / "report.md").read_text().replace(pictures, "")
+    assert not list((second / "figures").iterdir())
 
 
 def test_an_empty_store_has_no_report(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from uniphase.experiments.runs import execute, identify
-from uniphase.experiments.store import Store, flat, write_tables
+from uniphase.experiments.store import PACKED, Store, flat, pack, write_tables
 
 from .fakes import Sum, record
 
@@ -51,6 +51,36 @@ def test_a_broken_file_says_what_to_do(tmp_path, run):
     path.write_text("{}")
     with pytest.raises(ValueError, match=r"\.json: not a record .*; remove it, and the run is computed again"):
         store.get(run)
+
+
+def test_packed_records_come_back_without_their_large_arrays(tmp_path, run):
+    spectrum = np.array([2.0, 1.0, 1 / 3])
+    packed = record(run, {"sum": 10}, {"spectrum": spectrum, "test": np.zeros((8, 8, 1), np.uint8)})
+    pack([packed], tmp_path / PACKED)
+    store, loose = Store(tmp_path), Sum(6, "")
+    store.put(record(loose, {"sum": 15}))
+    assert [each.identity for each in store.records()] == sorted([packed.identity, identify(loose)])
+    assert run in store
+    found = store.get(run)
+    assert found.metrics == {"sum": 10}
+    assert list(found.load()) == ["spectrum"]
+    np.testing.assert_array_equal(found.load()["spectrum"], spectrum)
+    assert store.get(run, needs="spectrum") is found
+    assert store.get(run, needs="test") is None
+
+
+def test_a_run_that_is_packed_and_computed_again_has_its_arrays(tmp_path, run):
+    pack([record(run, {"sum": 10})], tmp_path / PACKED)
+    store = Store(tmp_path)
+    store.put(execute(run))
+    assert store.get(run, needs="terms") is not None
+    assert len(list(store.records())) == 1
+
+
+def test_a_broken_line_names_its_file(tmp_path, run):
+    (tmp_path / PACKED).write_text("{}\n")
+    with pytest.raises(ValueError, match=r"records\.jsonl: not a record"):
+        Store(tmp_path).get(run)
 
 
 def test_all_records_in_one_table(tmp_path, run):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .experiment import Experiment
 
 # Cheap ones first: the order of `reproduce all`.
-NAMES = ("moments", "theory", "spectrum", "narrow", "cameraman", "audio", "omega-sweep", "mup-sweep")
+NAMES = ("moments", "theory", "spectrum", "narrow", "readings", "cameraman", "audio", "omega-sweep", "mup-sweep")
 
 
 def get_experiment(name: str) -> "Experiment":

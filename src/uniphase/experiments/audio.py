@@ -48,8 +48,8 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
 def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
     from .pictures import waveforms
 
-    reference = store.get(ReferenceRun(_PROTOCOLS[preset].signal))
-    shown = {scheme: record for scheme in SCHEMES if (record := store.get(_fit(preset, scheme, 0)))}
+    reference = store.get(ReferenceRun(_PROTOCOLS[preset].signal), needs="train")
+    shown = {scheme: record for scheme in SCHEMES if (record := store.get(_fit(preset, scheme, 0), needs="train"))}
     return {"audio": waveforms(titled(_TITLE, preset), reference, shown)} if reference and shown else {}
 
 

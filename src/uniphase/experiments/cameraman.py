@@ -56,8 +56,8 @@ def experiment(name: str, artefact: str, title: str, protocols: Mapping[Preset, 
     def figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
         from .pictures import image_comparison
 
-        reference = store.get(ReferenceRun(protocols[preset].signal))
-        shown = {scheme: record for scheme in SCHEMES if (record := store.get(fit(preset, scheme, 0)))}
+        reference = store.get(ReferenceRun(protocols[preset].signal), needs="test")
+        shown = {scheme: record for scheme in SCHEMES if (record := store.get(fit(preset, scheme, 0), needs="test"))}
         if reference is None or not shown:
             return {}
         return {name: image_comparison(titled(title, preset), reference, shown)}

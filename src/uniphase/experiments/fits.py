@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..blueprints import Blueprint
 from ..datasets import load
 from ..fields import Grid
 from ..files import Space
@@ -91,7 +92,7 @@ class FitRun(Run):
     depth: int
     steps: int
     rate: float
-    options: tuple[tuple[str, float], ...] = ()
+    options: tuple[tuple[str, float | bool], ...] = ()
     scaling: Scaling = "standard"
     epsilon: float = 1e-8
     seed: int = 0
@@ -100,10 +101,14 @@ class FitRun(Run):
 
     @property
     def label(self) -> str:
-        words = [self.signal.label, self.scheme, f"N={self.width}"]
+        words = [self.signal.label, self.scheme, f"N={self.width}", f"L={self.depth}"]
         words += [f"{name}={value:.4g}" for name, value in self.options]
         words += [f"rate={self.rate:.3g}", self.scaling, f"seed={self.seed}"]
         return " ".join(words)
+
+    @property
+    def family(self) -> str:
+        return self.scheme
 
     @property
     def shape(self) -> Hashable:
@@ -128,6 +133,10 @@ class FitRun(Run):
         if self.width == BASE_WIDTH:
             config["scaling"] = "standard"
         return config
+
+    def blueprint(self) -> Blueprint:
+        scheme = get_scheme(self.scheme)
+        return scheme.blueprint(_moments(self.signal), width=self.width, depth=self.depth, **dict(self.options))
 
     @staticmethod
     def compute_together(
@@ -221,9 +230,7 @@ def _start(run: FitRun):
     from ..mup import Rates, mup_output, mup_rates
     from ..networks import CoordinateMLP
 
-    scheme = get_scheme(run.scheme)
-    blueprint = scheme.blueprint(_moments(run.signal), width=run.width, depth=run.depth, **dict(run.options))
-    network = CoordinateMLP(blueprint, dtype=np.float32, key=jax.random.key(run.seed))
+    network = CoordinateMLP(run.blueprint(), dtype=np.float32, key=jax.random.key(run.seed))
     if run.scaling == "lr+ll":
         network = mup_output(network, base_width=BASE_WIDTH)
     if run.scaling == "standard":

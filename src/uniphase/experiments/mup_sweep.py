@@ -38,7 +38,7 @@ _PROTOCOLS: dict[Preset, _Protocol] = {
         Signal("camera", "gray", 128), 11, 3000, (8, 16, 32, 64, 128, 256, 512), tuple(2.0**k for k in range(-18, 3))
     ),
     "quick": _Protocol(
-        Signal("camera", "gray", 32), 4, 150, (8, 16, 32, 64, 128), tuple(2.0**k for k in range(-18, 3, 2))
+        Signal("camera", "gray", 32), 4, 150, (8, 16, 32, 64, 128, 256), tuple(2.0**k for k in range(-18, 3, 2))
     ),
 }
 

@@ -2,13 +2,12 @@
 
 from .cameraman import Protocol, experiment
 from .fits import Signal
+from .runs import Preset
 
+PROTOCOLS: dict[Preset, Protocol] = {
+    "paper": Protocol(Signal("camera", "gray", 128, 512), width=16, depth=11, steps=3000),
+    "quick": Protocol(Signal("camera", "gray", 64, 256), width=16, depth=11, steps=1000),
+}
 EXPERIMENT = experiment(
-    "narrow",
-    "section 4.1, table and figure of narrow networks",
-    "Cameraman, narrow networks (N = 16)",
-    {
-        "paper": Protocol(Signal("camera", "gray", 128, 512), width=16, depth=11, steps=3000),
-        "quick": Protocol(Signal("camera", "gray", 64, 256), width=16, depth=11, steps=1000),
-    },
+    "narrow", "section 4.1, table and figure of narrow networks", "Cameraman, narrow networks (N = 16)", PROTOCOLS
 )

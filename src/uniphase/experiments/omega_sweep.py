@@ -118,9 +118,9 @@ def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
     for space, words in SPACES.items():
         rows = {}
         for name in (name for name in tasks() if name.endswith(space)):
-            reference = store.get(ReferenceRun(_signal(preset, name)))
-            if reference is not None:
-                chosen = {s: (w, curves[name][s][w]) for s in BASELINES if (w := best(curves[name][s])) is not None}
+            reference = store.get(ReferenceRun(_signal(preset, name)), needs="test")
+            chosen = {s: (w, curves[name][s][w]) for s in BASELINES if (w := best(curves[name][s])) is not None}
+            if reference is not None and (ours[name] is not None or chosen):
                 rows[name] = reference, ours[name], chosen
         if rows:
             title = titled(f"Best ω₀, {words}", preset)

@@ -115,7 +115,8 @@ def best_omegas(
             if record is None:
                 axes.set_xlabel("not run", fontsize=8)
                 continue
-            _show(axes, record.load()["test"])
+            if (picture := record.load().get("test")) is not None:
+                _show(axes, picture)
             axes.set_xlabel(f"MSE {record.metrics['eval_mse']:.4g}{words}", fontsize=8)
     return figure
 

@@ -2,6 +2,7 @@
 
 import base64
 import html
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from . import NAMES, get_experiment
 from .engine import select
 from .experiment import QUICK, Experiment
 from .runs import Preset, Record, Run
-from .store import Store, write_tables
+from .store import PACKED, Store, pack, write_tables
 from .tables import Table
 
 TITLE = "Reproduction of “Stable initialization without the CLT”"
@@ -68,7 +69,8 @@ def write_report(store: Store, directory: Path) -> list[Path]:
     _write(paths[1], _html(sections, introduction, directory))
     if write_tables(records, paths[2], directory / "records.parquet"):
         paths.append(directory / "records.parquet")
-    return paths
+    pack(records, directory / PACKED)
+    return [*paths, directory / PACKED]
 
 
 def _section(experiment: Experiment, preset: Preset, most: int, store: Store):
@@ -80,12 +82,26 @@ def _section(experiment: Experiment, preset: Preset, most: int, store: Store):
         return None, {}
     if not stored:
         return Section(experiment, preset, "Not run.", (), ()), {}
-    seeds = 1 + max(getattr(run, "seed", 0) for run in stored)
-    all_runs = sum(getattr(run, "seed", 0) < seeds for run in runs)
-    coverage = f"{len(stored)} of {all_runs} runs stored, {seeds} seed{'s' if seeds > 1 else ''}."
+    seeds = 1 + max(_seed(run) for run in stored)
     drawn = experiment.figures(preset, seeds, store)
     figures = {_stem(name, preset): figure for name, figure in drawn.items()}
-    return Section(experiment, preset, coverage, experiment.tables(preset, seeds, store), tuple(figures)), figures
+    tables = experiment.tables(preset, seeds, store)
+    return Section(experiment, preset, _coverage(runs, stored), tables, tuple(figures)), figures
+
+
+def _coverage(runs: Sequence[Run], stored: Sequence[Run]) -> str:
+    """How many of the runs with the first seed were made and of which family the others are; and all further seeds."""
+    first = [run for run in runs if _seed(run) == 0]
+    made = [run for run in stored if _seed(run) == 0]
+    missing = Counter(run.family for run in first if run not in made)
+    words = [f"{len(made)} of {len(first)} runs with the first seed, {len(stored) - len(made)} with others."]
+    if missing:
+        words.append(f"Not run: {', '.join(f'{number} of {family}' for family, number in missing.items())}.")
+    return " ".join(words)
+
+
+def _seed(run: Run) -> int:
+    return getattr(run, "seed", 0)
 
 
 def _stored_of_paper(experiment: Experiment, most: int, store: Store) -> list[Run]:

@@ -56,6 +56,11 @@ class Run(ABC):
         """The outcomes of runs of one shape. Long ones keep a `checkpoint` and tell the `callback` their step."""
 
     @property
+    def family(self) -> str:
+        """Runs that a report counts together."""
+        return self.kind
+
+    @property
     def shape(self) -> Hashable:
         """Runs with the same shape can be computed together."""
         return self

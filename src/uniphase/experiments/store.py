@@ -2,12 +2,16 @@
 
 Files are written whole or not at all and never change, so that any number of processes may share the directory without
 locks. The JSON file is written last: where it is, the record is complete.
+
+A report packs all records into one file, without large arrays, which is small enough to be published. Its directory is
+a store again: tables can be made anew from it, and pictures of what is drawn from numbers.
 """
 
 import csv
+import functools
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,9 @@ from ..files import atomic_path
 from .runs import Record, Run, identify
 
 _HEADER = [field.name for field in fields(Record) if field.name != "load"]
+PACKED = "records.jsonl"
+# The arrays that stay with a packed record; losses and pictures do not.
+_KEPT = ("spectrum",)
 
 
 class Store:
@@ -32,12 +39,15 @@ class Store:
         self.directory = Path(directory)
 
     def __contains__(self, run: Run) -> bool:
-        return self._path(identify(run)).exists()
+        identity = identify(run)
+        return self._path(identity).exists() or identity in self._packed
 
-    def get(self, run: Run) -> Record | None:
-        """The record of a run, if it was computed."""
-        path = self._path(identify(run))
-        return self._read(path) if path.exists() else None
+    def get(self, run: Run, *, needs: str | None = None) -> Record | None:
+        """The record of a run, if it was computed and, where one is needed, has an array of that name."""
+        identity = identify(run)
+        path = self._path(identity)
+        record = self._read(path) if path.exists() else self._packed.get(identity)
+        return None if record is None or (needs is not None and needs not in record.load()) else record
 
     def put(self, record: Record) -> None:
         """Keep a record."""
@@ -51,8 +61,9 @@ class Store:
 
     def records(self) -> Iterator[Record]:
         """All records, in the order of their identities."""
-        for path in sorted((self.directory / "records").glob("*.json")):
-            yield self._read(path)
+        loose = {path.stem: path for path in (self.directory / "records").glob("*.json")}
+        for identity in sorted(loose | self._packed):
+            yield self._read(loose[identity]) if identity in loose else self._packed[identity]
 
     def checkpoint(self, runs: Sequence[Run]) -> Path:
         """Where runs that are computed together keep their state."""
@@ -63,17 +74,41 @@ class Store:
     def _path(self, identity: str) -> Path:
         return self.directory / "records" / f"{identity}.json"
 
+    @functools.cached_property
+    def _packed(self) -> Mapping[str, Record]:
+        path = self.directory / PACKED
+        lines = path.read_text().splitlines() if path.exists() else []
+        records = [_parse(line, path, lambda content: _kept_arrays(content["arrays"])) for line in lines]
+        return {record.identity: record for record in records}
+
     def _read(self, path: Path) -> Record:
-        try:
-            content = json.loads(path.read_text())
-            return Record(**{name: content[name] for name in _HEADER}, load=lambda: _arrays(path.with_suffix(".npz")))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}: not a record ({error!r}); remove it, and the run is computed again") from error
+        return _parse(path.read_text(), path, lambda content: _arrays(path.with_suffix(".npz")))
+
+
+def _parse(text: str, path: Path, load: Callable[[Mapping[str, Any]], Mapping[str, np.ndarray]]) -> Record:
+    try:
+        content = json.loads(text)
+        return Record(**{name: content[name] for name in _HEADER}, load=lambda: load(content))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not a record ({error!r}); remove it, and the run is computed again") from error
 
 
 def _arrays(path: Path) -> Mapping[str, np.ndarray]:
     with np.load(path, allow_pickle=False) as file:
         return dict(file)
+
+
+def _kept_arrays(content: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
+    return {name: np.asarray(values) for name, values in content.items()}
+
+
+def pack(records: Sequence[Record], path: Path) -> None:
+    """All records in one file, a line for each, without large arrays."""
+    with atomic_path(path) as temporary, temporary.open("w") as stream:
+        for record in records:
+            kept = {name: array.tolist() for name, array in record.load().items() if name in _KEPT}
+            content = {name: getattr(record, name) for name in _HEADER} | {"arrays": kept}
+            stream.write(json.dumps(content, allow_nan=False) + "\n")
 
 
 def flat(record: Record) -> dict[str, Any]:
