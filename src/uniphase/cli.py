@@ -390,7 +390,7 @@ def reproduce(
     Parameters
     ----------
     experiment
-        One of moments, theory, spectrum, narrow, cameraman, audio, omega-sweep, mup-sweep; or all.
+        One of moments, theory, spectrum, narrow, readings, cameraman, audio, omega-sweep, mup-sweep; or all.
     preset
         "paper": the protocol to the letter. "quick": the same in small, in minutes.
     seeds
@@ -439,7 +439,7 @@ def report(*, store: str = _STORE, output: Annotated[str, Parameter(alias="-o")]
         Directory of the records.
     output
         Directory for report.md, report.html (all in one file), figures, LaTeX tables, and the records as CSV and, with
-        the extra `lab` installed, Parquet.
+        the extra `lab` installed, Parquet; and as JSON lines, from which a report can be made again.
     """
     from pathlib import Path
 

@@ -22,11 +22,16 @@ def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     ]
     text = paths[0].read_text()
     artefact = "In the paper: section 4.1, table and figure of narrow networks."
-    assert f"## narrow\n\n{artefact} 8 of 8 runs with the first seed, 8 with others.\n" in text
+    assert f"## narrow\n\n{artefact} 8 of 8 runs, and 8 with further seeds.\n" in text
     assert "## narrow (quick preset, a reduced protocol that is not the paper's)" in text
     missing = ", ".join(f"1 of {scheme}" for scheme in SCHEMES[1:])
-    assert f"{artefact} 1 of 8 runs with the first seed, 0 with others. Not run: {missing}.\n" in text
+    assert f"{artefact} 1 of 8 runs. Not run: {missing}.\n" in text
     assert "## audio\n\nIn the paper: section 4.2, figure of the audio fits. Not run." in text
+    assert (
+        "| narrow | paper | 8 of 8 runs, and 8 with further seeds. | 7 better, 1 not printed, 1 needs no training |"
+        in text
+    )
+    assert "| audio | paper | Not run. | — |" in text
     assert "## cameraman (quick" not in text  # the bicubic row, which it shares, is no run of it
     assert "![narrow](figures/narrow.png)" in text
     files = sorted(path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file())
@@ -35,7 +40,7 @@ def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     ]
     assert [name for name in files if name.startswith("tables")] == ["tables/narrow-quick.tex", "tables/narrow.tex"]
     page = paths[1].read_text()
-    assert len(re.findall(r'<img alt="[\w-]+" src="data:image/png;base64,', page)) == 2
+    assert len(re.findall(r'<img alt="[\w-]+" src="data:image/webp;base64,', page)) == 2
     assert not re.findall(r'(?:src|href)="(?!data:)', page)  # it stands alone
 
 

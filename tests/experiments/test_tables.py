@@ -22,13 +22,13 @@ TABLE = Table("t", "A & B", ("network", "ω₀"), (("sm_20", "1 ± 2"), ("a|b", 
     ],
 )
 def test_verdicts_follow_the_rule(printed, ours, lower, expected):
-    assert verdict(printed, ours, lower_is_better=lower) == expected
+    assert verdict(printed, ours, "paper", lower_is_better=lower) == expected
 
 
 def test_the_interval_is_that_of_one_more_run():
     """Two runs at 0 and 2: t = 12.706 with one degree of freedom, s = √2, √(1 + 1/2); the end is 1 + 22.006."""
-    assert verdict("23.00", [0.0, 2.0], lower_is_better=False) == "inside the spread"
-    assert verdict("23.03", [0.0, 2.0], lower_is_better=False) == "worse"
+    assert verdict("23.00", [0.0, 2.0], "paper", lower_is_better=False) == "inside the spread"
+    assert verdict("23.03", [0.0, 2.0], "paper", lower_is_better=False) == "worse"
 
 
 def test_spreads():
@@ -47,3 +47,8 @@ def test_a_table_in_three_languages():
     assert r"\caption{A \& B}" in latex
     assert r"network & $\omega$$_0$ \\" in latex
     assert latex.isascii()
+
+
+def test_a_reduced_protocol_is_not_judged():
+    assert verdict("1.0", [1.0], "quick", lower_is_better=False) == "no verdict"
+    assert verdict("1.0", [], "quick", lower_is_better=False) == "not run"

@@ -39,7 +39,7 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
         ours = values(records, "train_snr_db")
         theirs = printed()["audio"].get(scheme, {}).get("train_snr_db")
         words = theirs or printed()["audio_words"].get(scheme, MISSING)
-        judged = verdict(theirs, ours if preset == "paper" else [], lower_is_better=False)
+        judged = verdict(theirs, ours, preset, lower_is_better=False)
         rows.append((scheme, words, spread(ours, ".2f"), str(len(records)), judged))
     header = ("network", "SNR dB, paper", "ours", "seeds", "verdict")
     return [Table("audio", titled(_TITLE, preset), header, tuple(rows), (RULE,))]

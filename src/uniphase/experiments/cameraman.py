@@ -81,8 +81,7 @@ def _row(scheme: str, records: list[Record], theirs: Mapping[str, str], preset: 
     cells = [scheme]
     for key, digits in (("train_mse", ".6f"), ("eval_mse", ".6f"), ("eval_snr_db", ".2f")):
         cells += [theirs.get(key, MISSING), spread(values(records, key), digits)]
-    ours = values(records, "eval_snr_db") if preset == "paper" else []
-    judged = verdict(theirs.get("eval_snr_db"), ours, lower_is_better=False)
+    judged = verdict(theirs.get("eval_snr_db"), values(records, "eval_snr_db"), preset, lower_is_better=False)
     return (*cells, spread(values(records, "centers_snr_db"), ".2f"), str(len(records)), judged)
 
 

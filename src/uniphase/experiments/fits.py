@@ -165,10 +165,12 @@ class FitRun(Run):
     def measure_step(self) -> float:
         from ..protocol import fit_together
 
-        network, rates = _start(self)
-        for steps in (1, 2):  # the first compiles
-            (trace,) = fit_together([network], self.signal.field(), rates=[rates], steps=steps, epsilon=self.epsilon)
-        return trace.seconds / steps
+        (network, rates), count, seconds = _start(self), 1, 1.0
+        for _ in range(3):  # one step to compile, one to see how many take a second, and these
+            count = max(1, min(self.steps, round(count / seconds)))
+            (trace,) = fit_together([network], self.signal.field(), rates=[rates], steps=count, epsilon=self.epsilon)
+            seconds = trace.seconds
+        return seconds / count
 
 
 @dataclass(frozen=True)

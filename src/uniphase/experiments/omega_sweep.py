@@ -88,7 +88,7 @@ def _row(preset: Preset, seeds: int, store: Store, name: str, scheme: str) -> tu
             errors.append(records[omega].metrics["eval_mse"])
             omegas.append(omega)
     complete = scheme == "uniform-phase" or covered == len(OMEGAS)
-    judged = verdict(theirs["eval_mse"], errors if complete and preset == "paper" else [], lower_is_better=True)
+    judged = verdict(theirs["eval_mse"], errors if complete else [], preset, lower_is_better=True)
     ours = " ".join(f"{error:.5g}" for error in errors) or MISSING
     where = " ".join(f"{omega:.3g}" for omega in omegas) or MISSING
     count = MISSING if scheme == "uniform-phase" else str(covered)

@@ -30,22 +30,23 @@ def save(figure: "Figure", stem: Path) -> None:
 def image_comparison(title: str, reference: Record, fits: Mapping[str, Record]) -> "Figure":
     """The truth, the spline and one column per scheme; the training image, the test image and a detail of it."""
     truth = reference.load()
-    columns = {"truth": (truth["train"], truth["test"], "")}
-    columns["bicubic"] = truth["train"], truth["spline"], _decibels(reference, "eval_snr_db")
+    columns = {"truth": (truth["train"], truth["test"], ("", ""))}
+    columns["bicubic"] = truth["train"], truth["spline"], ("", _decibels(reference, "eval_snr_db"))
     for scheme, record in fits.items():
-        arrays = record.load()
-        columns[scheme] = arrays["train"], arrays["test"], _decibels(record, "eval_snr_db")
+        arrays, captions = record.load(), (_decibels(record, "train_snr_db"), _decibels(record, "eval_snr_db"))
+        columns[scheme] = arrays["train"], arrays["test"], captions
     height, width = truth["test"].shape[:2]
     (top, bottom), (left, right) = [
         [round(end * n) for end in part] for part, n in zip(_ZOOM, (height, width), strict=True)
     ]
     figure = _figure(1.7 * len(columns), 5.6, title)
     panels = figure.subplots(3, len(columns), squeeze=False)
-    for (name, (train, test, caption)), column in zip(columns.items(), panels.T, strict=True):
+    for (name, (train, test, captions)), column in zip(columns.items(), panels.T, strict=True):
         for axes, picture in zip(column, (train, test, test[top:bottom, left:right]), strict=True):
             _show(axes, picture)
         column[0].set_title(name, fontsize=9)
-        column[1].set_xlabel(caption, fontsize=9)
+        for axes, caption in zip(column, captions, strict=False):
+            axes.set_xlabel(caption, fontsize=9)
         _draw_square(column[1], top, bottom, left, right)
     for axes, picture in zip(panels[:, 0], (truth["train"], truth["test"], None), strict=True):
         axes.set_ylabel("detail" if picture is None else f"{picture.shape[0]} × {picture.shape[1]}", fontsize=9)

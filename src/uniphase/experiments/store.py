@@ -62,7 +62,7 @@ class Store:
     def records(self) -> Iterator[Record]:
         """All records, in the order of their identities."""
         loose = {path.stem: path for path in (self.directory / "records").glob("*.json")}
-        for identity in sorted(loose | self._packed):
+        for identity in sorted({*loose, *self._packed}):
             yield self._read(loose[identity]) if identity in loose else self._packed[identity]
 
     def checkpoint(self, runs: Sequence[Run]) -> Path:

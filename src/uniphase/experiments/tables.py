@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from .runs import Preset
+
 RULE = (
     "Verdict: a printed figure is one run with an unknown seed. It is *inside the spread* if it lies, to the precision "
     "that it is printed in, within the 95 % prediction interval for one more run, mean ± t·s·√(1 + 1/n), from the mean "
     "and the standard deviation s of our n seeds (errors on a logarithmic scale). Otherwise ours is *better* or "
-    "*worse*. One seed has no spread: it is inside only if it rounds to the printed figure. *Not run*: no record of "
-    "the paper's protocol."
+    "*worse*. One seed has no spread: it is inside only if it rounds to the printed figure. *Not run*: there is no "
+    "record. *No verdict*: the protocol is not the paper's."
 )
 MISSING = "—"
 
@@ -47,10 +49,12 @@ class Table:
         return f"\\begin{{table}}\n\\centering\n\\caption{{{_tex(self.title)}}}\n{body}\n\\end{{table}}\n"
 
 
-def verdict(printed: str | None, ours: Sequence[float], *, lower_is_better: bool) -> str:
+def verdict(printed: str | None, ours: Sequence[float], preset: Preset, *, lower_is_better: bool) -> str:
     """What `RULE` says of a printed figure and ours, one for each seed."""
     if not ours:
         return "not run"
+    if preset == "quick":
+        return "no verdict"
     if printed is None:
         return "not printed"
     low, high = _interval(ours, logarithmic=lower_is_better)
