@@ -3,33 +3,35 @@
 Needs `pip install "uniphase[distributed,lab]" dask-jobqueue` in an environment that all nodes see, and a store that all
 see. Start it on the login node, in tmux or a small job of its own. If it ends before the work does, start it again.
 
-    python slurm.py omega-sweep --jobs 16 --store /shared/lab --walltime 12:00:00 -- --seeds 3
+    python slurm.py omega-sweep --jobs 16 --store /shared/lab --walltime 12:00:00 --seeds 3
 """
 
 import argparse
 import subprocess
 
 import dask.config
-from dask_jobqueue import SLURMCluster  # pyright: ignore[reportMissingImports]
+from dask_jobqueue.slurm import SLURMCluster
 
 # A job that the queue ends is no fault of the run in it, and a worker gives no sign of life while a step is compiled.
 SETTINGS = {"distributed.scheduler.allowed-failures": 100, "distributed.scheduler.worker-ttl": None}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Run an experiment on a SLURM cluster.")
+    parser = argparse.ArgumentParser(
+        description="Run an experiment on a SLURM cluster.", epilog="Other options go to `uniphase reproduce`."
+    )
     parser.add_argument("experiment")
     parser.add_argument("--jobs", type=int, default=8, help="at most so many at a time")
     parser.add_argument("--store", required=True, help="a directory that all nodes see")
     parser.add_argument("--walltime", default="12:00:00", help="of a job")
     parser.add_argument("--partition", help="of the cluster; default: SLURM's")
+    parser.add_argument("--interface", help="network between the nodes, such as ib0")
     parser.add_argument("--data", help="directory with skin.tif and gt_bach.wav, for nodes without internet")
-    parser.add_argument("more", nargs="*", help="further options of `uniphase reproduce`, after --")
-    options = parser.parse_args()
-    with (
-        dask.config.set(SETTINGS),
-        SLURMCluster(
+    options, others = parser.parse_known_args()
+    with dask.config.set(SETTINGS):
+        cluster = SLURMCluster(
             queue=options.partition,
+            interface=options.interface,
             cores=1,
             processes=1,
             memory="16GB",
@@ -37,12 +39,12 @@ def main() -> None:
             job_cpu=4,
             job_extra_directives=["--gres=gpu:1"],
             job_script_prologue=[f"export UNIPHASE_DATA={options.data}"] if options.data else [],
-        ) as cluster,
-    ):
-        cluster.adapt(minimum_jobs=1, maximum_jobs=options.jobs)
-        command = ["uniphase", "reproduce", options.experiment, "--preset", "paper", "--store", options.store]
-        command += ["--engine", "dask", "--address", cluster.scheduler_address, *options.more]
-        raise SystemExit(subprocess.run(command).returncode)
+        )
+        with cluster:
+            cluster.adapt(minimum_jobs=1, maximum_jobs=options.jobs)
+            command = ["uniphase", "reproduce", options.experiment, "--preset", "paper", "--store", options.store]
+            command += ["--engine", "dask", "--address", cluster.scheduler_address, *others]
+            raise SystemExit(subprocess.run(command).returncode)
 
 
 if __name__ == "__main__":

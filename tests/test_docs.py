@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import os
 import re
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -141,3 +142,32 @@ def test_public_names_of_the_torch_side_as_well(tmp_path, monkeypatch):
             **{"torch": torch, "field": uniphase.load("camera", size=16), "model": torch.nn.Sequential(*modules)},
         }
         run_examples(name, getattr(side, name), scope)
+
+
+# What SLURM does with a job, on one machine: it keeps a copy of the script, runs it, and ends it on demand.
+QUEUE = {
+    "sbatch": """cp "$1" job.sh; setsid sh job.sh > job.log 2>&1 & echo "Submitted batch job $!" """,
+    "scancel": """for job in "$@"; do kill -- "-$job"; done""",
+}
+
+
+def test_the_slurm_script_runs_an_experiment_by_jobs(tmp_path):
+    pytest.importorskip("dask_jobqueue")
+    for name, command in QUEUE.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{command}\n")
+        (tmp_path / name).chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
+    options = ["--jobs", "1", "--store", "lab", "--walltime", "00:10:00", "--interface", "lo", "--only", "camera/gray"]
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "slurm.py", "moments", *options],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout == "moments: 1 runs computed; `uniphase report --store lab` shows them\n", done.stderr
+    assert len(list((tmp_path / "lab" / "records").glob("*.json"))) == 1
+    job = (tmp_path / "job.sh").read_text()
+    assert "#SBATCH --gres=gpu:1" in job
+    assert "#SBATCH -t 00:10:00" in job
