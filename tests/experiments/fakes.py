@@ -60,7 +60,8 @@ def fake_fit(run: FitRun, error: float) -> Record:
     metrics |= {"mean_loss": error, "geometric_mean_loss": error / 2}
     if run.signal.name == "bach":
         return record(run, metrics, {"train": np.zeros((1200, 1), np.float16)})
-    return record(run, metrics, {"train": picture(run.signal, 4), "test": picture(run.signal, 8)})
+    losses = np.geomspace(1, error, 10, dtype=np.float32)
+    return record(run, metrics, {"train": picture(run.signal, 4), "test": picture(run.signal, 8), "losses": losses})
 
 
 def fake_reference(run: ReferenceRun) -> Record:

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from uniphase.experiments.cameraman import EXPERIMENT
@@ -35,6 +36,15 @@ def test_the_quick_preset_gets_no_verdict(tmp_path):
     fill(store, EXPERIMENT.runs("quick", 1, store))
     (table,) = EXPERIMENT.tables("quick", 1, store)
     assert set(column(table, "verdict on the SNR")) == {"no verdict", "needs no training"}
+
+
+def test_the_losses_of_all_seeds_are_drawn(tmp_path):
+    store = Store(tmp_path)
+    fill(store, EXPERIMENT.runs("paper", 3, store), lambda run: 10.0 ** -(1 + run.seed))
+    figure = EXPERIMENT.figures("paper", 3, store)["cameraman-losses"]
+    (axes,) = figure.axes
+    assert [line.get_label() for line in axes.lines][:2] == ["uniform-phase (3 seeds)", "cvp26-0 (3 seeds)"]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), np.geomspace(1, 0.01, 10), rtol=1e-6)
 
 
 @pytest.mark.parametrize("preset", ["quick", "paper"])

@@ -36,11 +36,13 @@ def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     assert "![narrow](figures/narrow.png)" in text
     files = sorted(path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file())
     assert [name for name in files if name.startswith("figures")] == [
-        f"figures/{name}" for name in ("narrow-quick.pdf", "narrow-quick.png", "narrow.pdf", "narrow.png")
+        f"figures/{name}{suffix}"
+        for name in ("narrow-losses-quick", "narrow-losses", "narrow-quick", "narrow")
+        for suffix in (".pdf", ".png")
     ]
     assert [name for name in files if name.startswith("tables")] == ["tables/narrow-quick.tex", "tables/narrow.tex"]
     page = paths[1].read_text()
-    assert len(re.findall(r'<img alt="[\w-]+" src="data:image/webp;base64,', page)) == 2
+    assert len(re.findall(r'<img alt="[\w-]+" src="data:image/webp;base64,', page)) == 4
     assert not re.findall(r'(?:src|href)="(?!data:)', page)  # it stands alone
 
 
@@ -51,7 +53,7 @@ def test_a_report_is_a_store_from_which_its_tables_are_made_again(tmp_path):
     write_report(Store(first), second)
     for name in ("records.jsonl", "records.csv", "tables/narrow.tex"):
         assert (second / name).read_bytes() == (first / name).read_bytes()
-    pictures = "![narrow](figures/narrow.png)\n\n"
+    pictures = "![narrow](figures/narrow.png)\n\n![narrow-losses](figures/narrow-losses.png)\n\n"
     assert (second / "report.md").read_text() == (first / "report.md").read_text().replace(pictures, "")
     assert not list((second / "figures").iterdir())
 

@@ -54,13 +54,20 @@ def experiment(name: str, artefact: str, title: str, protocols: Mapping[Preset, 
         return [Table(name, titled(title, preset), header, tuple(rows), (RULE, _GRIDS))]
 
     def figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
-        from .pictures import image_comparison
+        from .pictures import image_comparison, losses
 
         reference = store.get(ReferenceRun(protocols[preset].signal), needs="test")
         shown = {scheme: record for scheme in SCHEMES if (record := store.get(fit(preset, scheme, 0), needs="test"))}
         if reference is None or not shown:
             return {}
-        return {name: image_comparison(titled(title, preset), reference, shown)}
+        curves = {
+            scheme: [r for seed in range(seeds) if (r := store.get(fit(preset, scheme, seed), needs="losses"))]
+            for scheme in shown
+        }
+        return {
+            name: image_comparison(titled(title, preset), reference, shown),
+            f"{name}-losses": losses(titled(f"{title}: training MSE", preset), curves),
+        }
 
     return Experiment(name, artefact, (runs,), tables, figures)
 

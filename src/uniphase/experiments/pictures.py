@@ -53,6 +53,20 @@ def image_comparison(title: str, reference: Record, fits: Mapping[str, Record]) 
     return figure
 
 
+def losses(title: str, fits: Mapping[str, Sequence[Record]]) -> "Figure":
+    """The loss of every step: the median over the seeds, and a band from the least to the greatest."""
+    figure = _figure(8.0, 4.5, title)
+    axes = figure.subplots()
+    for i, (scheme, records) in enumerate(fits.items()):
+        curves = np.stack([record.load()["losses"] for record in records])
+        label = f"{scheme} ({len(records)} seed{'s' if len(records) > 1 else ''})"
+        axes.fill_between(range(curves.shape[1]), curves.min(axis=0), curves.max(axis=0), color=f"C{i}", alpha=0.15)
+        axes.plot(np.median(curves, axis=0), color=f"C{i}", linewidth=1, label=label)
+    axes.set(yscale="log")
+    _finish_panels(figure, "step", "training MSE")
+    return figure
+
+
 def waveforms(title: str, reference: Record, fits: Mapping[str, Record]) -> "Figure":
     """One row per scheme: all of it as an envelope, and the first 1,000 samples on their own scale. Truth in gray."""
     truth = reference.load()["train"][:, 0].astype(np.float64)
