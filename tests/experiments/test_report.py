@@ -24,7 +24,7 @@ def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     artefact = "In the paper: section 4.1, table and figure of narrow networks."
     assert f"## narrow\n\n{artefact} 8 of 8 runs, and 8 with further seeds.\n" in text
     assert "## narrow (quick preset, a reduced protocol that is not the paper's)" in text
-    missing = ", ".join(f"1 of {scheme}" for scheme in SCHEMES[1:])
+    missing = ", ".join(f"{scheme} (1 of 1)" for scheme in SCHEMES[1:])
     assert f"{artefact} 1 of 8 runs. Not run: {missing}.\n" in text
     assert "## audio\n\nIn the paper: section 4.2, figure of the audio fits. Not run." in text
     assert (

@@ -94,11 +94,12 @@ def _coverage(runs: Sequence[Run], stored: Sequence[Run]) -> str:
     """How many of the runs with the first seed were made and of which family the others are; and all further seeds."""
     first = [run for run in runs if _seed(run) == 0]
     made = [run for run in stored if _seed(run) == 0]
-    missing = Counter(run.family for run in first if run not in made)
+    missing, all_of = Counter(run.family for run in first if run not in made), Counter(run.family for run in first)
     further = f", and {len(stored) - len(made)} with further seeds" if len(stored) > len(made) else ""
     words = [f"{len(made)} of {len(first)} runs{further}."]
     if missing:
-        words.append(f"Not run: {', '.join(f'{number} of {family}' for family, number in missing.items())}.")
+        parts = [f"{family} ({number} of {all_of[family]})" for family, number in missing.items()]
+        words.append(f"Not run: {', '.join(parts)}.")
     return " ".join(words)
 
 
