@@ -1,6 +1,6 @@
 import pytest
 
-from uniphase.experiments.tables import Table, spread, verdict
+from uniphase.experiments.tables import Table, prose, spread, verdict
 
 TABLE = Table("t", "A & B", ("network", "ω₀"), (("sm_20", "1 ± 2"), ("a|b", "—")), ("a note",))
 
@@ -41,7 +41,7 @@ def test_a_table_in_three_languages():
     assert TABLE.markdown().splitlines()[:4] == ["**A & B**", "", "| network | ω₀ |", "| --- | --- |"]
     assert "| a\\|b | — |" in TABLE.markdown()
     assert "<caption>A &amp; B</caption>" in TABLE.html()
-    assert "<td>1 ± 2</td>" in TABLE.html()
+    assert "<td>1&nbsp;±&nbsp;2</td>" in TABLE.html()
     latex = TABLE.latex()
     assert r"sm\_20 & 1 $\pm$ 2 \\" in latex
     assert r"\caption{A \& B}" in latex
@@ -52,3 +52,7 @@ def test_a_table_in_three_languages():
 def test_a_reduced_protocol_is_not_judged():
     assert verdict("1.0", [1.0], "quick", lower_is_better=False) == "no verdict"
     assert verdict("1.0", [], "quick", lower_is_better=False) == "not run"
+
+
+def test_prose_is_markdown_in_html():
+    assert prose("*a* & `b --c`, 1 < 2") == "<em>a</em> &amp; <code>b --c</code>, 1 &lt; 2"

@@ -15,15 +15,15 @@ from .engine import select
 from .experiment import QUICK, Experiment
 from .runs import Preset, Record, Run
 from .store import PACKED, Store, pack, write_tables
-from .tables import MISSING, Table
+from .tables import MISSING, Table, prose
 
 TITLE = "Reproduction of “Stable initialization without the CLT”"
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 table { border-collapse: collapse; margin: 1rem 0; font-size: 13px; display: block; overflow-x: auto }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }
-td, th { border-bottom: 1px solid #ddd; padding: .2rem .6rem; text-align: right; white-space: nowrap }
-td:first-child, th:first-child { text-align: left }
+td, th { border-bottom: 1px solid #ddd; padding: .2rem .6rem; text-align: right; vertical-align: top }
+td:first-child, th:first-child, td:last-child, th:last-child { text-align: left }
 img { max-width: 100% }
 .note { font-size: 13px; color: #555; max-width: 60rem }
 """
@@ -150,7 +150,7 @@ def _markdown(sections: Sequence[Section], introduction: Sequence[str], overview
 
 
 def _html(sections: Sequence[Section], introduction: Sequence[str], overview: Table, directory: Path) -> str:
-    parts = [f"<h1>{html.escape(TITLE)}</h1>", *(f"<p>{html.escape(text)}</p>" for text in introduction)]
+    parts = [f"<h1>{html.escape(TITLE)}</h1>", *(f"<p>{prose(text)}</p>" for text in introduction)]
     parts.append(overview.html())
     for section in sections:
         parts.append(f"<h2>{html.escape(section.heading)}</h2>")

@@ -2,6 +2,7 @@
 
 import html
 import math
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,10 +36,11 @@ class Table:
 
     def html(self) -> str:
         def cells(row: Sequence[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
+            parts = [html.escape(cell).replace(" ± ", "&nbsp;±&nbsp;") for cell in row]
+            return "<tr>" + "".join(f"<{tag}>{part}</{tag}>" for part in parts) + "</tr>"
 
         body = "\n".join([cells(self.header, "th"), *(cells(row, "td") for row in self.rows)])
-        notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in self.notes)
+        notes = "".join(f"<p class=note>{prose(note)}</p>" for note in self.notes)
         return f"<table><caption>{html.escape(self.title)}</caption>\n{body}\n</table>{notes}"
 
     def latex(self) -> str:
@@ -47,6 +49,12 @@ class Table:
         columns = "l" + "r" * (len(self.header) - 1)
         body = f"\\begin{{tabular}}{{{columns}}}\n{rows}\n\\end{{tabular}}"
         return f"\\begin{{table}}\n\\centering\n\\caption{{{_tex(self.title)}}}\n{body}\n\\end{{table}}\n"
+
+
+def prose(text: str) -> str:
+    """A text with Markdown's *emphasis* and `code` as HTML."""
+    text = re.sub(r"\*(.+?)\*", r"<em>\1</em>", html.escape(text))
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", text)
 
 
 def verdict(printed: str | None, ours: Sequence[float], preset: Preset, *, lower_is_better: bool) -> str:
