@@ -1,0 +1,28 @@
+"""What is published under `results/` follows from the records that are published with it."""
+
+import re
+from pathlib import Path
+
+from uniphase.experiments.report import write_report
+from uniphase.experiments.store import Store
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+def without_figures(text: str) -> str:
+    return re.sub(r"!\[.*\]\(.*\)\n\n", "", text)
+
+
+def test_tables_are_those_of_the_records(tmp_path):
+    write_report(Store(RESULTS), tmp_path)
+    published, anew = ((path / "report.md").read_text() for path in (RESULTS, tmp_path))
+    assert without_figures(anew) == without_figures(published)
+    for name in ("records.csv", "records.jsonl", *(f"tables/{path.name}" for path in (RESULTS / "tables").iterdir())):
+        assert (tmp_path / name).read_text() == (RESULTS / name).read_text(), name
+
+
+def test_the_report_has_all_its_figures():
+    names = re.findall(r"!\[.*\]\((.*)\)", (RESULTS / "report.md").read_text())
+    assert names
+    assert [name for name in names if not (RESULTS / name).exists()] == []
+    assert sorted(names) == sorted(f"figures/{path.name}" for path in (RESULTS / "figures").glob("*.png"))
