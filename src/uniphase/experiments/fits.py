@@ -126,10 +126,8 @@ class FitRun(Run):
         return f"{name} {self.depth} × {self.width} on {_samples(self.signal)} samples"
 
     def effective(self) -> dict[str, Any]:
-        config = dataclasses.asdict(self)
-        parameters = inspect.signature(get_scheme(self.scheme).blueprint).parameters.values()
-        defaults = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
-        config["options"] = defaults | dict(self.options)
+        options = _defaults(self.scheme) | dict(self.options)
+        config = vars(self) | {"signal": vars(self.signal), "options": options}  # asdict would be slow for sweeps
         if self.width == BASE_WIDTH:
             config["scaling"] = "standard"
         return config
@@ -223,6 +221,12 @@ def drawable(values: np.ndarray, field: Grid) -> np.ndarray:
             warnings.filterwarnings("ignore", "Conversion from CIE-LAB", UserWarning)  # out of gamut, and clipped
             values = lab2rgb(np.nan_to_num(values.astype(np.float64)))
     return np.round(255 * np.clip(np.nan_to_num(values), 0, 1)).astype(np.uint8)
+
+
+@functools.cache
+def _defaults(scheme: str) -> dict[str, Any]:
+    parameters = inspect.signature(get_scheme(scheme).blueprint).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
 
 def _start(run: FitRun):
