@@ -11,6 +11,7 @@ RUNS = {
     "theory": 24,
     "spectrum": 4 * 4,
     "narrow": 8 + 1,
+    "readings": 7 + 1 + 2 + 1,
     "cameraman": 8 + 1,
     "audio": 8 + 1,
     "omega-sweep": 12 * (3 * 21 + 1) + 12,

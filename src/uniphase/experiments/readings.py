@@ -23,6 +23,10 @@ class SwappedFansRun(FitRun):
 
     kind = "fit with swapped fans"
 
+    @property
+    def label(self) -> str:
+        return f"{super().label} swapped-fans"
+
     def blueprint(self) -> Blueprint:
         blueprint = super().blueprint()
         plans = [dataclasses.replace(plan, weight=Uniform(math.sqrt(6 / plan.out_size))) for plan in blueprint.layers]

@@ -80,7 +80,6 @@ class Run(ABC):
         return None
 
 
-@functools.lru_cache(1 << 16)
 def identify(run: Run) -> str:
     """The name of a run's record."""
     content = {"numerics": NUMERICS, "kind": run.kind, "config": run.effective()}
