@@ -152,7 +152,7 @@ QUEUE = {
 
 
 def test_the_slurm_script_runs_an_experiment_by_jobs(tmp_path):
-    pytest.importorskip("dask_jobqueue")
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
     for name, command in QUEUE.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{command}\n")
         (tmp_path / name).chmod(0o755)
