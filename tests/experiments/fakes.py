@@ -1,5 +1,6 @@
 """Records without runs: what tables and figures are made from, in no time."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from uniphase.experiments.fits import FitRun, ReferenceRun
-from uniphase.experiments.runs import Outcome, Record, Run, identify
+from uniphase.experiments.runs import Outcome, Record, Run, finite, identify
 from uniphase.experiments.store import Store
 
 PROVENANCE = {"versions": {"uniphase": "0"}, "python": "3", "device": "cpu", "commit": None, "date": "2026-01-01"}
@@ -54,10 +55,10 @@ def picture(signal, size: int) -> np.ndarray:
 
 
 def fake_fit(run: FitRun, error: float) -> Record:
-    """A fit with a given error, and pictures in the sizes of thumbnails."""
+    """A fit with a given error, NaN if it diverged, and pictures in the sizes of thumbnails."""
     names = ("train", "eval", "centers")
-    metrics = {f"{name}_mse": error for name in names} | {f"{name}_snr_db": -10 * np.log10(error) for name in names}
-    metrics |= {"mean_loss": error, "geometric_mean_loss": error / 2}
+    metrics = {f"{name}_mse": error for name in names} | {f"{name}_snr_db": -10 * math.log10(error) for name in names}
+    metrics = finite(metrics | {"mean_loss": error, "geometric_mean_loss": error / 2})
     if run.signal.name == "bach":
         return record(run, metrics, {"train": np.zeros((1200, 1), np.float16)})
     losses = np.geomspace(1, error, 10, dtype=np.float32)

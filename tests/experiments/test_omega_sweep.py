@@ -68,4 +68,26 @@ def test_a_sweep_that_is_not_complete_gets_no_verdict(tmp_path):
     table = EXPERIMENT.tables("paper", 1, store)[0]
     found = {row[1]: row[-1] for row in table.rows if row[0] == "camera/gray"}
     assert found["uniform-phase"] == "worse (one seed)"
-    assert found["sm20"] == "not run"
+    assert found["sm20"] == "partly run"
+    assert found["cvp26-1"] == "not run"
+
+
+def test_networks_that_diverged_are_told_from_those_not_run(tmp_path):
+    """sm20 diverges at all but one ω₀, cvp26-0 and uniform-phase always; cvp26-1 never."""
+    store = Store(tmp_path)
+    runs = [run for run in EXPERIMENT.runs("paper", 1, store) if run.signal.label == "camera/gray"]
+    ended = {"sm20": OMEGAS[:1], "cvp26-1": OMEGAS}
+    fill(store, runs, lambda run: 0.01 if dict(run.options).get("omega") in ended.get(run.scheme, ()) else math.nan)
+    table = EXPERIMENT.tables("paper", 1, store)[0]
+    rows = {row[1]: dict(zip(table.header, row, strict=True)) for row in table.rows if row[0] == "camera/gray"}
+    assert [row["verdict on the MSE"] for row in rows.values()][:4] == [
+        "diverged",
+        "worse (one seed)",
+        "diverged",
+        "worse (one seed)",
+    ]
+    assert rows["sm20"]["of 21 ω₀"] == "21"
+    figures = EXPERIMENT.figures("paper", 1, store)
+    assert [len(axes.lines) for axes in figures["omega-sweep"].axes if axes.get_title() == "camera/gray"] == [4]
+    words = [axes.get_xlabel() for axes in figures["best-omega-gray"].axes]
+    assert words[1:] == ["diverged", "MSE 0.01, ω₀ = 0.8208", "diverged", "MSE 0.01, ω₀ = 0.8208"]

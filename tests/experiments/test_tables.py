@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from uniphase.experiments.tables import Table, prose, spread, verdict
@@ -19,6 +21,8 @@ TABLE = Table("t", "A & B", ("network", "ω₀"), (("sm_20", "1 ± 2"), ("a|b", 
         ("10.28", [10.29], False, "better (one seed)"),
         ("10.28", [], False, "not run"),
         (None, [10.0], False, "not printed"),
+        ("10.28", [9.9, 10.1, math.nan, 10.5], False, "inside the spread"),
+        ("10.28", [math.nan], False, "diverged"),
     ],
 )
 def test_verdicts_follow_the_rule(printed, ours, lower, expected):
@@ -35,6 +39,8 @@ def test_spreads():
     assert spread([1.0, 3.0], ".2f") == "2.00 ± 1.41"
     assert spread([1.0], ".2f") == "1.00"
     assert spread([], ".2f") == "—"
+    assert spread([1.0, math.nan, 3.0], ".2f") == "2.00 ± 1.41 (1 diverged)"
+    assert spread([math.nan, math.inf], ".2f") == "diverged"
 
 
 def test_a_table_in_three_languages():

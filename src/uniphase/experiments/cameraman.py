@@ -1,5 +1,6 @@
 """Section 4.1: the Cameraman image, 128² samples for training and 512² for testing, one network per scheme."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -80,8 +81,8 @@ _GRIDS = (
 
 
 def values(records: list[Record], key: str) -> list[float]:
-    """A metric of several records, where it is finite."""
-    return [record.metrics[key] for record in records if record.metrics[key] is not None]
+    """A metric of several records, NaN for those that diverged."""
+    return [math.nan if (value := record.metrics[key]) is None else value for record in records]
 
 
 def _row(scheme: str, records: list[Record], theirs: Mapping[str, str], preset: Preset) -> tuple[str, ...]:

@@ -1,15 +1,16 @@
 """Section 4.3: is there an ω₀ that beats matched moments? 12 images, three baselines at 21 frequencies each."""
 
+import math
 from typing import TYPE_CHECKING
 
 from ..schemes import IMAGE_OMEGA
-from .cameraman import Protocol
+from .cameraman import Protocol, values
 from .experiment import Experiment, printed, titled
 from .fits import FitRun, ReferenceRun, Signal
 from .moments import task
 from .runs import Preset, Record, Run
 from .store import Store
-from .tables import MISSING, RULE, Table, verdict
+from .tables import MISSING, RULE, Table, spread, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,12 +52,17 @@ def _runs(preset: Preset, seeds: int, store: Store) -> list[Run]:
 def sweep(preset: Preset, name: str, scheme: str, seed: int, store: Store) -> dict[float, Record]:
     """The records of a baseline by their ω₀."""
     found = {omega: store.get(_fit(preset, name, scheme, omega, seed)) for omega in OMEGAS}
-    return {omega: record for omega, record in found.items() if record and record.metrics["eval_mse"] is not None}
+    return {omega: record for omega, record in found.items() if record}
 
 
-def best(records: dict[float, Record]) -> float | None:
-    """The ω₀ with the least error."""
-    return min(records, key=lambda omega: records[omega].metrics["eval_mse"], default=None)
+def best(records: dict[float, Record]) -> float:
+    """The ω₀ with the least error; a network that diverged has none, and comes last."""
+
+    def error(omega: float) -> float:
+        found = records[omega].metrics["eval_mse"]
+        return math.inf if found is None else found
+
+    return min(records, key=error)
 
 
 def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
@@ -70,39 +76,30 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
             mse = MISSING if reference is None else f"{reference.metrics['eval_mse']:.5g}"
             rows.append((name, "bicubic", MISSING, mse, *[MISSING] * 4, "needs no training"))
         title = titled(f"Sweep over ω₀, {words}: the best test error of each network", preset)
-        tables.append(Table(f"omega-sweep-{space}", title, header, tuple(rows), (RULE,)))
+        tables.append(Table(f"omega-sweep-{space}", title, header, tuple(rows), (RULE, _PARTLY)))
     return tables
+
+
+_PARTLY = "*Partly run*: the best ω₀ of a sweep is known, and judged, when all of its 21 networks were trained."
 
 
 def _row(preset: Preset, seeds: int, store: Store, name: str, scheme: str) -> tuple[str, ...]:
     theirs = printed()["omega-sweep"][name][scheme]
-    errors, omegas, covered = [], [], 0
-    for seed in range(seeds):
-        if scheme == "uniform-phase":
-            record = store.get(_fit(preset, name, scheme, None, seed))
-            errors += [record.metrics["eval_mse"]] if record and record.metrics["eval_mse"] is not None else []
-            continue
-        records = sweep(preset, name, scheme, seed, store)
-        covered = max(covered, len(records))
-        if (omega := best(records)) is not None:
-            errors.append(records[omega].metrics["eval_mse"])
-            omegas.append(omega)
-    complete = scheme == "uniform-phase" or covered == len(OMEGAS)
-    judged = verdict(theirs["eval_mse"], errors if complete else [], preset, lower_is_better=True)
-    ours = " ".join(f"{error:.5g}" for error in errors) or MISSING
-    where = " ".join(f"{omega:.3g}" for omega in omegas) or MISSING
-    count = MISSING if scheme == "uniform-phase" else str(covered)
-    return (
-        name,
-        scheme,
-        theirs["eval_mse"],
-        ours,
-        theirs.get("omega", MISSING),
-        where,
-        count,
-        str(len(errors)),
-        judged,
-    )
+    where, count, complete = MISSING, MISSING, True
+    if scheme == "uniform-phase":
+        records = [record for seed in range(seeds) if (record := store.get(_fit(preset, name, scheme, None, seed)))]
+        errors = values(records, "eval_mse")
+    else:
+        sweeps = [records for seed in range(seeds) if (records := sweep(preset, name, scheme, seed, store))]
+        chosen = [best(records) for records in sweeps]
+        errors = values([records[omega] for records, omega in zip(sweeps, chosen, strict=True)], "eval_mse")
+        where = " ".join(f"{omega:.3g}" for omega in chosen) or MISSING
+        fewest = min(map(len, sweeps), default=0)
+        count, complete = str(fewest), fewest in (0, len(OMEGAS))
+    judged = verdict(theirs["eval_mse"], errors, preset, lower_is_better=True) if complete else "partly run"
+    ours = spread(errors, ".5g")
+    cells = (name, scheme, theirs["eval_mse"], ours, theirs.get("omega", MISSING), where, count)
+    return (*cells, str(len(errors)), judged)
 
 
 def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
@@ -119,7 +116,7 @@ def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
         rows = {}
         for name in (name for name in tasks() if name.endswith(space)):
             reference = store.get(ReferenceRun(_signal(preset, name)), needs="test")
-            chosen = {s: (w, curves[name][s][w]) for s in BASELINES if (w := best(curves[name][s])) is not None}
+            chosen = {s: (best(found), found[best(found)]) for s, found in curves[name].items() if found}
             if reference is not None and (ours[name] is not None or chosen):
                 rows[name] = reference, ours[name], chosen
         if rows:

@@ -96,8 +96,9 @@ def omega_sweep(
     figure = _figure(13.0, 8.5, title)
     for axes, (name, by_scheme) in zip(figure.subplots(3, 4).ravel(), curves.items(), strict=True):
         for scheme, records in by_scheme.items():
-            if records:
-                errors = {omega: record.metrics["eval_mse"] for omega, record in records.items()}
+            found = {omega: record.metrics["eval_mse"] for omega, record in records.items()}
+            errors = {omega: error for omega, error in found.items() if error is not None}  # None: it diverged
+            if errors:
                 _draw_curve(axes, errors, min(errors, key=lambda omega: errors[omega]), _COLORS[scheme], scheme)
         record = ours[name]
         if record is not None and record.metrics["eval_mse"] is not None:
@@ -132,7 +133,8 @@ def best_omegas(
                 continue
             if (picture := record.load().get("test")) is not None:
                 _show(axes, picture)
-            axes.set_xlabel(f"MSE {record.metrics['eval_mse']:.4g}{words}", fontsize=8)
+            error = record.metrics["eval_mse"]
+            axes.set_xlabel("diverged" if error is None else f"MSE {error:.4g}{words}", fontsize=8)
     return figure
 
 

@@ -62,14 +62,14 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
         for scheme in schemes:
             theirs = printed()["narrow"][scheme]["eval_snr_db"]
             cells = []
-            for fit in (other, DEFAULT):
+            for fit in (DEFAULT, other):
                 found = [record for seed in range(seeds) if (record := store.get(fit(preset, scheme, seed)))]
                 ours = values(found, "eval_snr_db")
                 judged = verdict(theirs, ours, preset, lower_is_better=False)
                 cells += [spread(ours, ".2f"), str(len(ours)), judged]
             rows.append((words, scheme, theirs, *cells))
-    header = ("reading", "network", "SNR dB, paper", "read so", "seeds", "verdict")
-    header = (*header, "as everywhere else here", "seeds", "verdict")
+    header = ("reading", "network", "SNR dB, paper", "as everywhere else here", "seeds", "verdict")
+    header = (*header, "read so", "seeds", "verdict")
     title = titled("Other readings of the paper, narrow networks (N = 16)", preset)
     return [Table("readings", title, header, tuple(rows), (RULE, _FANS))]
 

@@ -14,8 +14,9 @@ RULE = (
     "Verdict: a printed figure is one run with an unknown seed. It is *inside the spread* if it lies, to the precision "
     "that it is printed in, within the 95 % prediction interval for one more run, mean ± t·s·√(1 + 1/n), from the mean "
     "and the standard deviation s of our n seeds (errors on a logarithmic scale). Otherwise ours is *better* or "
-    "*worse*. One seed has no spread: it is inside only if it rounds to the printed figure. *Not run*: there is no "
-    "record. *No verdict*: the protocol is not the paper's."
+    "*worse*. One seed has no spread: it is inside only if it rounds to the printed figure. Runs that diverged are "
+    "counted beside the mean and left out of it; *diverged*: all did. *Not run*: there is no record. *No verdict*: the "
+    "protocol is not the paper's."
 )
 MISSING = "—"
 
@@ -58,9 +59,11 @@ def prose(text: str) -> str:
 
 
 def verdict(printed: str | None, ours: Sequence[float], preset: Preset, *, lower_is_better: bool) -> str:
-    """What `RULE` says of a printed figure and ours, one for each seed."""
+    """What `RULE` says of a printed figure and ours, one for each seed; it is not finite if the run diverged."""
     if not ours:
         return "not run"
+    if not (ours := _ended(ours)):
+        return "diverged"
     if preset == "quick":
         return "no verdict"
     if printed is None:
@@ -75,11 +78,19 @@ def verdict(printed: str | None, ours: Sequence[float], preset: Preset, *, lower
 
 
 def spread(ours: Sequence[float], digits: str) -> str:
-    """The mean and the standard deviation over the seeds."""
+    """The mean and the standard deviation over the seeds, without those that diverged, and the number of these."""
     if not ours:
         return MISSING
-    deviation = f" ± {statistics.stdev(ours):{digits}}" if len(ours) > 1 else ""
-    return f"{statistics.fmean(ours):{digits}}{deviation}"
+    ended = _ended(ours)
+    if not ended:
+        return "diverged"
+    deviation = f" ± {statistics.stdev(ended):{digits}}" if len(ended) > 1 else ""
+    left_out = f" ({len(ours) - len(ended)} diverged)" if len(ended) < len(ours) else ""
+    return f"{statistics.fmean(ended):{digits}}{deviation}{left_out}"
+
+
+def _ended(ours: Sequence[float]) -> list[float]:
+    return [value for value in ours if math.isfinite(value)]
 
 
 def _interval(ours: Sequence[float], *, logarithmic: bool) -> tuple[float, float]:
