@@ -190,7 +190,7 @@ def test_the_paper_in_one_option(run, here):
 
 
 def test_the_options_are_those_of_the_workflows():
-    from uniphase.workflows import Options
+    from uniphase.workflows.subjects import Options
 
     assert dataclasses.asdict(Choices()) == dataclasses.asdict(Options())
 
@@ -346,7 +346,7 @@ def test_a_full_disk_is_one_line(run, here, monkeypatch):
 def test_a_file_system_that_refuses_is_found_before_training(run, here, monkeypatch):
     refuse = lambda **_: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))  # noqa: E731
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    monkeypatch.setattr("uniphase.workflows.fit", None)
+    monkeypatch.setattr("uniphase.workflows.fitting.fit", None)
     code, out, err = run("fit", "camera", "--size", "16", *TINY)
     reason = "cannot be written (Permission denied); make room, or pass another --output"
     assert (code, out, err) == (1, "", f"uniphase: camera.uniphase: {reason}\n")

@@ -16,6 +16,7 @@ ORDER = [
     "pixels",
     "files",
     "datasets",
+    "splines",
     "metrics",
     "moments",
     "laws",
@@ -47,8 +48,14 @@ ORDER = [
     "protocol",
     "training",
     "figures",
-    "workflows",
+    "workflows.subjects",
+    "workflows.outputs",
+    "workflows.fitting",
+    "workflows.rendering",
+    "workflows.comparing",
+    "workflows.examining",
     "experiments",
+    "terminal",
     "cli",
 ]
 MODULES = sorted(
@@ -58,7 +65,7 @@ MODULES = sorted(
 )
 EXPERIMENTS = sorted(path.stem for path in (PACKAGE / "experiments").glob("*.py"))
 # Shared with frameworks other than JAX, part of another framework, or wanted before JAX has to be loaded.
-WITHOUT_JAX = [*ORDER[: ORDER.index("sine")], "cli"]
+WITHOUT_JAX = [*ORDER[: ORDER.index("sine")], "terminal", "cli"]
 JAX = {"jax", "jaxlib", "equinox", "optax"}
 
 
@@ -166,16 +173,23 @@ def test_the_rules_of_experiments_can_be_broken(module, source, message):
 
 def test_nothing_imports_experiments_but_the_command_line_when_it_needs_them():
     importers = {module for module in MODULES if ".experiments" in str(imports(source_of(module)))}
-    assert importers == {"cli"}
-    assert ".experiments" not in str(imports((PACKAGE / "cli.py").read_text(), top_level_only=True))
+    assert importers == {"cli", "terminal"}
+    for module in importers:
+        assert ".experiments" not in str(imports(source_of(module), top_level_only=True))
+
+
+def path_of_tests(module: str) -> Path:
+    """The tests mirror the tree, but for `torch`: a folder of that name would hide PyTorch from them."""
+    *folder, name = module.split(".")
+    if folder == ["torch"]:
+        return ROOT / "tests" / f"test_torch_{name}.py"
+    return ROOT.joinpath("tests", *folder, f"test_{name}.py")
 
 
 def test_every_module_has_its_place_and_its_tests():
     assert sorted(ORDER) == sorted([*MODULES, "experiments"])
-    tests = {module: ROOT / "tests" / f"test_{module.replace('.', '_')}.py" for module in MODULES}
-    assert [module for module, path in tests.items() if not path.exists()] == []
-    tests = ROOT / "tests" / "experiments"
-    assert [name for name in EXPERIMENTS if name != "__init__" and not (tests / f"test_{name}.py").exists()] == []
+    experiments = [f"experiments.{name}" for name in EXPERIMENTS if name != "__init__"]
+    assert [name for name in [*MODULES, *experiments] if not path_of_tests(name).exists()] == []
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -1,24 +1,19 @@
-"""The command line: parsing and printing only. Everything else is imported when a command needs it."""
+"""The command line: parsing only. Everything else is imported when a command needs it."""
 
-import contextlib
 import os
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 from cyclopts import App, Parameter
 
+from . import terminal
+
 if TYPE_CHECKING:
-    from .experiments.engine import Estimate, Progress as Standing
-    from .experiments.runs import Run
-    from .experiments.store import Store
     from .metrics import Metrics
-    from .training import Progress
 
 app = App(
     name="uniphase",
@@ -35,14 +30,12 @@ Output = Annotated[str | None, Parameter(alias="-o")]
 
 # Where records are kept, unless one says otherwise.
 _STORE = "uniphase-lab"
-# Between two lines of progress, where there is no terminal to refresh.
-_LINE_SECONDS = 5.0
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Choices:
-    """What one may choose for a fit. The fields are those of `workflows.Options`."""
+    """What one may choose for a fit. The fields are those of `Options` in `workflows`."""
 
     recipe: Literal["default", "paper"] = "default"
     """Rule for all that is not given. "paper": 256 × 11 (sound: 256 × 5), full batches, Adam at 1e-4 for 3,000 steps
@@ -111,14 +104,15 @@ def fit(
     """
     if json:
         warnings.simplefilter("ignore", UserWarning)
-    from .workflows import Options, prepare, run
+    from .workflows.fitting import prepare, run
+    from .workflows.subjects import Options
 
     options = Options(**asdict(choices or Choices()))
     job = prepare(signal, options, scheme=scheme, seed=seed, output=output, resume=resume, force=force)
     if not json:
         print(f"{job.blueprint}\n", flush=True)
     try:
-        with _progress(quiet=json) as tell:
+        with terminal.fit_progress(quiet=json) as tell:
             result = run(job, seconds=seconds, target_db=target_db, callback=tell)
     except KeyboardInterrupt:
         how = "; the same command with --resume goes on" if job.outputs.state.exists() else ""
@@ -127,11 +121,11 @@ def fit(
     pairs = {"train": result.metrics, "test": result.test_metrics}
     metrics = {name: numbers.to_dict() for name, numbers in pairs.items() if numbers is not None}
     if json:
-        metrics = {name: {key: numbers[key] for key in _METRICS} for name, numbers in metrics.items()}
+        metrics = {name: {key: numbers[key] for key in terminal.METRICS} for name, numbers in metrics.items()}
         totals = {"steps": result.steps, "seconds": result.seconds, "parameters": job.blueprint.parameters}
-        _print_json(metrics | totals | {"stop": result.stop, "output": str(job.outputs.network)})
+        terminal.print_json(metrics | totals | {"stop": result.stop, "output": str(job.outputs.network)})
         return
-    _print_metrics(metrics)
+    terminal.print_metrics(metrics)
     done = f"{result.steps:,} steps in {result.seconds:.1f} s ({_STOPS[result.stop]})"
     network, *others = job.outputs.results
     print(f"\n{job.blueprint.parameters:,} parameters, {done}")
@@ -171,12 +165,12 @@ def render(
     output
         Where to: .png, .wav or .npy. Default: the name of the file with the size added, in the current directory.
     """
-    from .workflows import render_file
+    from .workflows.rendering import render_file
 
     written = render_file(
         file, size=size, scale=scale, region=region, derivative=derivative, output=output, force=force
     )
-    print(f"wrote {written.path}, {_times(written.shape)} samples")
+    print(f"wrote {written.path}, {terminal.times(written.shape)} samples")
 
 
 @app.command
@@ -196,22 +190,22 @@ def info(file: str, /, *, json: Json = False):
     saved = load_network(file)
     size = os.path.getsize(file)
     if json:
-        _print_json({"bytes": size, "parameters": saved.blueprint.parameters, **read_header(file)})
+        terminal.print_json({"bytes": size, "parameters": saved.blueprint.parameters, **read_header(file)})
         return
     domain, training = saved.domain, dict(saved.training)
     metrics = {"train": saved.metrics, "test": training.pop("test_metrics", None)}
-    shape = "scattered points" if domain.shape is None else f"{_times(domain.shape)} samples"
+    shape = "scattered points" if domain.shape is None else f"{terminal.times(domain.shape)} samples"
     medium = "" if saved.medium is None else f", {saved.medium}"
     rate = "" if saved.rate is None else f" at {saved.rate:g} Hz"
     print(f"{file}: {size:,} bytes\n\n{saved.blueprint}\n")
-    print(f"domain: {shape} on {_domain(domain.extents)}, {domain.align}{medium}{rate}")
+    print(f"domain: {shape} on {terminal.ranges(domain.extents)}, {domain.align}{medium}{rate}")
     if saved.moments is not None:
         print(saved.moments)
     print()
-    _print_metrics(metrics)
+    terminal.print_metrics(metrics)
     print()
     for name, value in {**training, "versions": saved.versions}.items():
-        print(f"{name}: {_words(value)}")
+        print(f"{name}: {terminal.words(value)}")
 
 
 @app.command
@@ -246,10 +240,11 @@ def compare(
     """
     if json:
         warnings.simplefilter("ignore", UserWarning)
-    from .workflows import Options, compare as compare_schemes
+    from .workflows.comparing import compare as compare_schemes
+    from .workflows.subjects import Options
 
     options = Options(**asdict(choices or Choices()))
-    with _progress(quiet=json) as tell:
+    with terminal.fit_progress(quiet=json) as tell:
         callback = None if tell is None else lambda name, progress: tell(progress, name)
         result = compare_schemes(
             signal, schemes.split(","), options, seeds=seeds, output=output, force=force, callback=callback
@@ -259,13 +254,13 @@ def compare(
             {"scheme": row.scheme} | {part: _per_run(getattr(row, part)) for part in ("train", "test")}
             for row in result.rows
         ]
-        _print_json({"rows": rows, "recipe": asdict(result.recipe), "output": list(map(str, result.outputs))})
+        terminal.print_json({"rows": rows, "recipe": asdict(result.recipe), "output": list(map(str, result.outputs))})
         return
     header = ("scheme", "train MSE", "train SNR dB", "test MSE", "test SNR dB")
     *trained, spline = result.rows
     rows = [(row.scheme, *_spread(row.train, "diverged"), *_spread(row.test, "—")) for row in trained]
-    _print_table(header, [*rows, (spline.scheme, "exact", "exact", *_spread(spline.test, "not applicable"))])
-    print(f"\nrecipe: {_words(asdict(result.recipe))}\nwrote {', '.join(map(str, result.outputs))}")
+    terminal.print_table(header, [*rows, (spline.scheme, "exact", "exact", *_spread(spline.test, "not applicable"))])
+    print(f"\nrecipe: {terminal.words(asdict(result.recipe))}\nwrote {', '.join(map(str, result.outputs))}")
 
 
 @app.command
@@ -316,14 +311,15 @@ def diagnose(
     """
     if json:
         warnings.simplefilter("ignore", UserWarning)
-    from .workflows import Options, examine_signal
+    from .workflows.examining import examine_signal
+    from .workflows.subjects import Options
 
     options = Options(width=width, depth=depth, size=size, space=space, align=align, axes=axes)
     report = examine_signal(signal, options, scheme=scheme, network=network, seed=seed, output=output, force=force)
     if json:
-        _print_json(report.to_dict())
+        terminal.print_json(report.to_dict())
         return
-    _console().print(report)
+    terminal.console().print(report)
     if output is not None:
         print(f"\nwrote {output}")
 
@@ -363,9 +359,11 @@ def moments(
     field = load(signal, size=size, space=space, align=align, axes=axes)
     estimate = estimate_moments(field)
     if json:
-        _print_json({key: getattr(estimate, key).tolist() for key in ("mean", "covariance", "structure_tensor")})
+        terminal.print_json(
+            {key: getattr(estimate, key).tolist() for key in ("mean", "covariance", "structure_tensor")}
+        )
         return
-    domain = f"{_times(field.shape)} samples of {field.out_size} channel(s) on {_domain(field.extents)}"
+    domain = f"{terminal.times(field.shape)} samples of {field.out_size} channel(s) on {terminal.ranges(field.extents)}"
     print(f"{signal}: {domain}, {field.align}\n{estimate}")
 
 
@@ -409,16 +407,17 @@ def reproduce(
         Print the runs, which of them are stored, and the time that the others will take, from a few steps of each kind.
     """
     from .experiments import NAMES, get_experiment
-    from .experiments.engine import reproduce as compute
+    from .experiments.engine import estimate, reproduce as compute, select
     from .experiments.store import Store
 
     chosen, records = [get_experiment(name) for name in (NAMES if experiment == "all" else [experiment])], Store(store)
     if dry_run:
-        _print_plan([run for each in chosen for run in each.runs(preset, seeds, records)], records, only)
+        runs = select([run for each in chosen for run in each.runs(preset, seeds, records)], only)
+        terminal.print_plan([(run.label, run in records) for run in runs], estimate(runs, records))
         return
     try:
         for each in chosen:
-            with _lab_progress(each.name) as tell:
+            with terminal.lab_progress(each.name) as tell:
                 places = {"engine": engine, "address": address, "workers": workers}
                 done = compute(each, preset, seeds, records, only=only, callback=tell, **places)
             print(f"{each.name}: {done} runs computed; `uniphase report --store {store}` shows them", flush=True)
@@ -465,165 +464,26 @@ def schemes(name: str | None = None, /):
 
     if name is None:
         rows = [(scheme.name, scheme.paper, scheme.biases) for scheme in SCHEMES.values()]
-        _print_table(("scheme", "paper", "biases"), rows)
+        terminal.print_table(("scheme", "paper", "biases"), rows)
         return
     scheme = get_scheme(name)
     print(f"{scheme.summary}\n\nReference: {scheme.reference}\n\nFor a gray image:\n\n{scheme.example}")
 
 
-_METRICS = {"mse": "MSE", "snr_db": "SNR dB", "psnr_db": "PSNR dB", "ssim": "SSIM"}
 _STOPS = {"steps": "all of them", "seconds": "the time was over", "target": "the target was reached"}
 
 
-@contextlib.contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
-    """A function that shows the progress of a run: in a table on a terminal, otherwise in a line now and then."""
-    if quiet:
-        yield None
-        return
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console(stderr=True)
-    if console.is_terminal:
-        with Live(console=console, auto_refresh=False) as live:
-            yield lambda progress, name="": live.update(_progress_table(progress, name), refresh=True)
-        return
-    latest = -_LINE_SECONDS
-
-    def tell(progress: "Progress", name: str = "") -> None:
-        nonlocal latest
-        now = time.monotonic()
-        if now - latest >= _LINE_SECONDS or progress.step == progress.steps:
-            latest = now
-            cells = [f"{key} {value}" for key, value in _progress_cells(progress).items()]
-            print("  ".join([*([name] if name else []), *cells]), file=sys.stderr, flush=True)
-
-    yield tell
-
-
-@contextlib.contextmanager
-def _lab_progress(name: str) -> "Iterator[Callable[[Standing], None]]":
-    """A function that shows how far an experiment is: with a bar on a terminal, otherwise in a line now and then."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.fields[name]}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    bar = Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True))
-    task, latest = bar.add_task("", name=name, total=None), -_LINE_SECONDS
-
-    def tell(at: "Standing") -> None:
-        nonlocal latest
-        words = f"{at.label}, step {at.step}/{at.steps}"
-        bar.update(task, completed=at.done, total=at.total, description=words)
-        if not bar.console.is_terminal and (time.monotonic() - latest >= _LINE_SECONDS or at.done == at.total):
-            latest = time.monotonic()
-            print(f"{name}: {at.done} of {at.total} runs  {words}", file=sys.stderr, flush=True)
-
-    with bar if bar.console.is_terminal else contextlib.nullcontext():
-        yield tell
-
-
-def _print_plan(runs: "Sequence[Run]", store: "Store", only: str) -> None:
-    from .experiments.engine import estimate, select
-
-    runs = select(runs, only)
-    for run in runs:
-        print(f"{'stored' if run in store else 'to do '}  {run.label}")
-    estimates = estimate(runs, store)
-    rows = [
-        (row.cost, str(row.runs), str(row.stored), f"{row.steps_left:,}", _number(row.step_seconds), _hours(row))
-        for row in estimates
-    ]
-    print()
-    _print_table(("kind", "runs", "stored", "steps left", "seconds a step", "time left"), rows)
-    left = timedelta(seconds=round(sum(row.seconds_left for row in estimates)))
-    print(f"\n{sum(row.stored for row in estimates)} of {len(runs)} runs are stored; the others take about {left} here")
-
-
-def _hours(row: "Estimate") -> str:
-    return "short" if row.step_seconds is None else str(timedelta(seconds=round(row.seconds_left)))
-
-
-def _progress_cells(progress: "Progress") -> dict[str, str]:
-    return {
-        "step": f"{progress.step}/{progress.steps}",
-        "loss": f"{progress.mse:.3e}",
-        "SNR": f"{progress.snr_db:.2f} dB",
-        "PSNR": f"{progress.psnr_db:.2f} dB",
-        "steps/s": f"{progress.steps_per_second:.1f}",
-        "left": str(timedelta(seconds=round(progress.seconds_left))),
-    }
-
-
-def _progress_table(progress: "Progress", name: str):
-    cells = ({"run": name} if name else {}) | _progress_cells(progress)
-    return _table(tuple(cells), [tuple(cells.values())])
-
-
-def _print_metrics(metrics: Mapping[str, Mapping[str, Any] | None]) -> None:
-    rows = [(name, *(_number(row.get(key)) for key in _METRICS)) for name, row in metrics.items() if row is not None]
-    _print_table(("", *_METRICS.values()), rows)
-
-
 def _spread(runs: "Sequence[Metrics]", if_none: str) -> tuple[str, str]:
-    """The mean of the error and of the signal-to-noise ratio, with the standard deviation if there are several runs."""
-    import statistics
-
-    def cell(values: list[float], digits: str) -> str:
-        deviation = f" ± {statistics.stdev(values):{digits}}" if len(values) > 1 else ""
-        return f"{statistics.fmean(values):{digits}}{deviation}"
+    """The error and the signal-to-noise ratio over several runs."""
+    from .experiments.tables import spread
 
     if not runs:
         return if_none, if_none
-    return cell([run.mse for run in runs], ".2e"), cell([run.snr_db for run in runs], ".2f")
+    return spread([run.mse for run in runs], ".2e"), spread([run.snr_db for run in runs], ".2f")
 
 
 def _per_run(runs: "Sequence[Metrics]") -> dict[str, list] | None:
-    return {key: [run.to_dict()[key] for run in runs] for key in _METRICS} if runs else None
-
-
-def _number(value: float | None) -> str:
-    return "—" if value is None else f"{value:.4g}"
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_words(entry)}" for key, entry in value.items())
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _times(shape: Sequence[int]) -> str:
-    return " × ".join(map(str, shape))
-
-
-def _domain(extents: Sequence[tuple[float, float]]) -> str:
-    return " × ".join(f"[{low:g}, {high:g}]" for low, high in extents)
-
-
-def _print_json(content: dict) -> None:
-    import json
-
-    print(json.dumps(content))
-
-
-def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    _console().print(_table(header, rows))
-
-
-def _console():
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 200)
-
-
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]):
-    from rich.table import Table
-
-    table = Table(*header, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return {key: [run.to_dict()[key] for run in runs] for key in terminal.METRICS} if runs else None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

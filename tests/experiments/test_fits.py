@@ -8,7 +8,7 @@ from uniphase.experiments.fits import FitRun, ReferenceRun, Signal, drawable, ou
 from uniphase.experiments.runs import execute
 from uniphase.fields import Grid, axis_coordinates
 from uniphase.metrics import snr_db
-from uniphase.workflows import cubic_spline
+from uniphase.splines import cubic_spline
 
 SIGNAL = Signal("camera", "gray", 12, 24)
 RUN = FitRun(SIGNAL, "uniform-phase", width=8, depth=1, steps=4, rate=1e-2)

@@ -194,7 +194,7 @@ class ReferenceRun(Run):
         return [run._compute() for run in runs]
 
     def _compute(self) -> Outcome:
-        from ..workflows import cubic_spline
+        from ..splines import cubic_spline
 
         begun, field = time.perf_counter(), self.signal.field()
         if self.signal.eval_size is None:
