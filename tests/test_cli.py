@@ -498,6 +498,8 @@ def test_an_interrupted_experiment_says_how_to_go_on(run, here, monkeypatch):
     [
         (["reproduce", "siren"], "there is no experiment 'siren'; the known ones are moments, theory"),
         (["reproduce", "moments", "--seeds", "0"], "seeds is 0; it must be at least 1"),
+        (["reproduce", "moments", "--seeds", "0", "--dry-run"], "seeds is 0; it must be at least 1"),
+        (["reproduce", "moments", "--only", "camera"], "only is 'camera', but no run has these words; --dry-run"),
         (["reproduce", "moments", "--address", "tcp://x"], "address is 'tcp://x', but the engine is 'serial'"),
         (["report", "--store", "none"], "none: no records; run `uniphase reproduce` first, or pass --store"),
     ],

@@ -411,8 +411,10 @@ def reproduce(
     from .experiments.store import Store
 
     chosen, records = [get_experiment(name) for name in (NAMES if experiment == "all" else [experiment])], Store(store)
+    runs = select([run for each in chosen for run in each.runs(preset, seeds, records)], only)
+    if not runs:
+        raise ValueError(f"only is {only!r}, but no run has these words; --dry-run alone prints those that they have")
     if dry_run:
-        runs = select([run for each in chosen for run in each.runs(preset, seeds, records)], only)
         terminal.print_plan([(run.label, run in records) for run in runs], estimate(runs, records))
         return
     try:

@@ -69,17 +69,15 @@ def reproduce(
 
     The number of runs computed.
     """
-    if seeds < 1:
-        raise ValueError(f"seeds is {seeds}; it must be at least 1")
     for name, value in (("address", address), ("workers", workers)):
         if value is not None and engine != "dask":
             raise ValueError(f"{name} is {value!r}, but the engine is {engine!r}; pass --engine dask")
     if workers is not None and (workers < 1 or address is not None):
         raise ValueError(f"workers is {workers}; it must be positive, and is not for a cluster that has an address")
     computed = 0
-    for number, stage in enumerate(experiment.stages):
+    for number in range(len(experiment.stages)):
         require_stages(experiment, number, preset, seeds, store)
-        runs = select(stage(preset, seeds, store), only)
+        runs = select(experiment.stage(number, preset, seeds, store), only)
         missing = [run for run in runs if run not in store]
         job = missing, store, len(runs) - len(missing), callback or (lambda progress: None)
         if missing and engine == "serial":
@@ -92,8 +90,8 @@ def reproduce(
 
 def require_stages(experiment: Experiment, number: int, preset: Preset, seeds: int, store: Store) -> None:
     """A stage may begin when all runs of those before it are stored."""
-    for stage in experiment.stages[:number]:
-        missing = sum(run not in store for run in stage(preset, seeds, store))
+    for earlier in range(number):
+        missing = sum(run not in store for run in experiment.stage(earlier, preset, seeds, store))
         if missing:
             raise ValueError(
                 f"{experiment.name}: stage {number + 1} depends on {missing} runs of stage {number} that are not "

@@ -38,7 +38,14 @@ class Experiment:
 
     def runs(self, preset: Preset, seeds: int, store: Store) -> list[Run]:
         """All runs, each once. Those of a stage whose forerunners are missing are provisional, and only counted."""
-        return list(dict.fromkeys(run for stage in self.stages for run in stage(preset, seeds, store)))
+        stages = range(len(self.stages))
+        return list(dict.fromkeys(run for number in stages for run in self.stage(number, preset, seeds, store)))
+
+    def stage(self, number: int, preset: Preset, seeds: int, store: Store) -> Sequence[Run]:
+        """The runs of one stage."""
+        if seeds < 1:
+            raise ValueError(f"seeds is {seeds}; it must be at least 1")
+        return self.stages[number](preset, seeds, store)
 
 
 def titled(title: str, preset: Preset) -> str:
