@@ -25,7 +25,7 @@ from ..files import Space
 from ..metrics import snr_db
 from ..moments import Moments, estimate_moments
 from ..schemes import get_scheme
-from .runs import Outcome, Run
+from .runs import LoneRun, Outcome, Run
 
 Scaling = Literal["standard", "lr", "lr+ll"]
 # The width at which the rates of μP are those of the standard parametrization.
@@ -172,7 +172,7 @@ class FitRun(Run):
 
 
 @dataclass(frozen=True)
-class ReferenceRun(Run):
+class ReferenceRun(LoneRun):
     """A signal as it is drawn, and the cubic spline through the training samples of an image ("bicubic")."""
 
     signal: Signal
@@ -187,13 +187,7 @@ class ReferenceRun(Run):
     def effective(self) -> dict[str, Any]:
         return {"signal": dataclasses.asdict(self.signal)}
 
-    @staticmethod
-    def compute_together(
-        runs: "Sequence[ReferenceRun]", checkpoint: Path | None, callback: Callable[[int], Any] | None
-    ) -> list[Outcome]:
-        return [run._compute() for run in runs]
-
-    def _compute(self) -> Outcome:
+    def compute(self) -> Outcome:
         from ..splines import cubic_spline
 
         begun, field = time.perf_counter(), self.signal.field()

@@ -2,10 +2,8 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from ..files import Space
 from ..moments import estimate_moments
 from .experiment import Experiment, printed
 from .fits import Signal
-from .runs import Outcome, Preset, Run
+from .runs import LoneRun, Outcome, Preset
 from .store import Store
 from .tables import MISSING, Table
 
@@ -22,7 +20,7 @@ _KEYS = ("mean", "covariance", "structure_tensor")
 
 
 @dataclass(frozen=True)
-class MomentsRun(Run):
+class MomentsRun(LoneRun):
     """The moments of a signal, as the paper estimates them."""
 
     signal: Signal
@@ -36,13 +34,7 @@ class MomentsRun(Run):
     def effective(self) -> dict[str, Any]:
         return {"signal": dataclasses.asdict(self.signal)}
 
-    @staticmethod
-    def compute_together(
-        runs: "Sequence[MomentsRun]", checkpoint: Path | None, callback: Callable[[int], Any] | None
-    ) -> list[Outcome]:
-        return [run._compute() for run in runs]
-
-    def _compute(self) -> Outcome:
+    def compute(self) -> Outcome:
         begun = time.perf_counter()
         moments = estimate_moments(self.signal.field())
         metrics = {key: getattr(moments, key).tolist() for key in _KEYS}

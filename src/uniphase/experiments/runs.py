@@ -80,6 +80,20 @@ class Run(ABC):
         return None
 
 
+class LoneRun(Run):
+    """A short run that gains nothing from company."""
+
+    @abstractmethod
+    def compute(self) -> Outcome:
+        """The outcome."""
+
+    @staticmethod
+    def compute_together(
+        runs: "Sequence[LoneRun]", checkpoint: Path | None, callback: Callable[[int], Any] | None
+    ) -> list[Outcome]:
+        return [run.compute() for run in runs]
+
+
 def identify(run: Run) -> str:
     """The name of a run's record."""
     content = {"numerics": NUMERICS, "kind": run.kind, "config": run.effective()}

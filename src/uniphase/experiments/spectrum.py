@@ -3,9 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from ..fields import Grid
 from ..moments import Moments, estimate_moments
 from ..schemes import cvp26_0, get_scheme
 from .experiment import Experiment, titled
-from .runs import Outcome, Preset, Run
+from .runs import LoneRun, Outcome, Preset, Run
 from .store import Store
 from .tables import MISSING, Table, spread
 
@@ -28,7 +26,7 @@ _OMEGA = 30.0
 
 
 @dataclass(frozen=True)
-class SpectrumRun(Run):
+class SpectrumRun(LoneRun):
     """The mean of the sorted singular values over `networks` networks and `inputs` positions on [-π, π]."""
 
     scheme: str
@@ -47,13 +45,7 @@ class SpectrumRun(Run):
     def effective(self) -> dict[str, Any]:
         return dataclasses.asdict(self) | {"omega": _OMEGA}
 
-    @staticmethod
-    def compute_together(
-        runs: "Sequence[SpectrumRun]", checkpoint: Path | None, callback: Callable[[int], Any] | None
-    ) -> list[Outcome]:
-        return [run._compute() for run in runs]
-
-    def _compute(self) -> Outcome:
+    def compute(self) -> Outcome:
         import jax
 
         from ..diagnostics import jacobian_spectra

@@ -3,9 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy as np
 from ..moments import prescribe_moments
 from ..schemes import uniform_phase
 from .experiment import Experiment, titled
-from .runs import Outcome, Preset, Run
+from .runs import LoneRun, Outcome, Preset
 from .store import Store
 from .tables import MISSING, Table
 
@@ -40,7 +38,7 @@ STATEMENTS = {
 
 
 @dataclass(frozen=True)
-class TheoryRun(Run):
+class TheoryRun(LoneRun):
     """A statement, estimated from independent networks."""
 
     statement: str
@@ -58,13 +56,7 @@ class TheoryRun(Run):
     def effective(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
-    @staticmethod
-    def compute_together(
-        runs: "Sequence[TheoryRun]", checkpoint: Path | None, callback: Callable[[int], Any] | None
-    ) -> list[Outcome]:
-        return [run._compute() for run in runs]
-
-    def _compute(self) -> Outcome:
+    def compute(self) -> Outcome:
         import jax
 
         from ..networks import CoordinateMLP
