@@ -59,14 +59,26 @@ def test_stage_two_waits_for_stage_one(tmp_path, monkeypatch):
     assert computed[1].width == 8
 
 
+def test_a_best_rate_that_falls_with_the_width_has_a_range(tmp_path):
+    """The best rate is 2^-8 at N = 8, and half of it at N = 16 and again at every doubling, on a grid of steps of 4."""
+    store = Store(tmp_path)
+    runs = [run for run in STAGE_TWO("quick", 1, store) if run.scheme == "uniform-phase"]
+    fill(store, runs, lambda run: 0.01 * (1 + abs(math.log2(run.rate) + 8.1 + math.log2(run.width / 8))))
+    transfer = EXPERIMENT.tables("quick", 1, store)[0]
+    assert transfer.rows[0][2:-1] == ("-8", "-10", "-10", "-12", "-12", "-14", "6")
+    assert "2 apart" in transfer.notes[0]
+
+
 def test_tables_and_figures(tmp_path):
     store = Store(tmp_path)
     fill(store, STAGE_ONE("quick", 1, store), error)
     fill(store, [run for run in STAGE_TWO("quick", 1, store) if run.width in (8, 64)], error)
-    (table,) = EXPERIMENT.tables("quick", 1, store)
+    transfer, table = EXPERIMENT.tables("quick", 1, store)
     row = dict(zip(table.header, table.rows[0], strict=True))
     assert row["best η"] == row["best η, geometric"] == f"{2**-8:.3g}"
     assert (row["mean loss"], row["geometric mean loss"]) == ("0.01", "0.005")
+    assert transfer.rows[0] == ("uniform-phase", "lr", "-8", "—", "—", "-8", "—", "—", "0", "0")
+    assert transfer.latex().isascii()
     figures = EXPERIMENT.figures("quick", 1, store)
     assert sorted(figures) == ["mup-sweep-arithmetic", "mup-sweep-geometric"]
     axes = figures["mup-sweep-geometric"].axes

@@ -3,7 +3,7 @@ import math
 import numpy as np
 
 from uniphase.experiments.fits import FitRun, ReferenceRun
-from uniphase.experiments.omega_sweep import BASELINES, EXPERIMENT, OMEGAS
+from uniphase.experiments.omega_sweep import BASELINES, EXPERIMENT, OMEGAS, leads
 from uniphase.experiments.runs import identify
 from uniphase.experiments.store import Store
 
@@ -50,6 +50,11 @@ def test_tables_and_figures(tmp_path):
     assert row["verdict on the MSE"] == "worse (one seed)"
     assert gray.rows[6][5] == "20.6"
     assert set(column(lab, "verdict on the MSE")) == {"not run", "needs no training"}
+    answers = [table.notes[0].partition(" on ")[2] for table in (gray, lab)]
+    assert answers == [
+        "0 of 1 images with a complete sweep; in the paper on 2 of 4.",  # a tie
+        "0 of 0 images with a complete sweep; in the paper on 4 of 4.",
+    ]
     figures = EXPERIMENT.figures("paper", 1, store)
     assert sorted(figures) == ["best-omega-gray", "best-omega-rgb", "omega-sweep"]
     sweep = figures["omega-sweep"]
@@ -59,6 +64,12 @@ def test_tables_and_figures(tmp_path):
     assert stars == [BEST[scheme] for scheme in BASELINES]
     assert [line.get_linestyle() for line in camera.lines].count("--") == 1
     assert len(figures["best-omega-gray"].axes) == 5
+
+
+def test_the_least_error_leads():
+    assert leads({"uniform-phase": 1.0, "sm20": 2.0, "cvp26-0": math.nan})
+    assert not leads({"uniform-phase": 1.0, "sm20": 2.0, "cvp26-0": 0.5})
+    assert not leads({"uniform-phase": math.nan, "sm20": math.nan})
 
 
 def test_a_sweep_that_is_not_complete_gets_no_verdict(tmp_path):
@@ -87,6 +98,7 @@ def test_networks_that_diverged_are_told_from_those_not_run(tmp_path):
         "worse (one seed)",
     ]
     assert rows["sm20"]["of 21 ω₀"] == "21"
+    assert table.notes[0].startswith("Matched moments have the least error of the four networks on 0 of 1 images")
     figures = EXPERIMENT.figures("paper", 1, store)
     assert [len(axes.lines) for axes in figures["omega-sweep"].axes if axes.get_title() == "camera/gray"] == [4]
     words = [axes.get_xlabel() for axes in figures["best-omega-gray"].axes]

@@ -5,6 +5,7 @@ rate for every width and scaling. The paper's text averages the losses arithmeti
 the first selects, and tables and figures show both.
 """
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -99,17 +100,34 @@ def best_rate(records: dict[float, Record], average: Average) -> float | None:
 
 
 def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
-    rows = []
+    rows, transfers = [], []
     for seed in range(seeds):
         for scheme in SCHEMES:
             omega = f"{best_omega(preset, scheme, seed, store):.3g}" if scheme in BASELINES else MISSING
             for scaling in SCALINGS:
                 curves = _curves(preset, scheme, scaling, seed, store)
                 rows += [_row(scheme, omega, scaling, width, curves[width], seed) for width in curves]
+                transfers.append((scheme, scaling, *_transfer(curves), str(seed)))
     header = ("network", "ω₀", "scaling", "N", "best η", "mean loss", "best η, geometric", "geometric mean loss")
     notes = ("The paper prints no figures here, so there is no verdict. At N = 64 the three scalings are one run.",)
     title = titled("Learning rates and width: the best rate by the average of all losses", preset)
-    return [Table("mup-sweep", title, (*header, "rates", "seed"), tuple(rows), notes)]
+    details = Table("mup-sweep", title, (*header, "rates", "seed"), tuple(rows), notes)
+    title = titled("Does the best learning rate carry over? log₂ of the best rate at each width", preset)
+    widths, rates = _PROTOCOLS[preset].widths, _PROTOCOLS[preset].rates
+    header = ("network", "scaling", *(f"N = {width}" for width in widths), "range", "seed")
+    note = (
+        "By the mean loss. *Range*: from the least to the greatest, over the widths at which a rate is known; 0 if it "
+        f"carries over. The rates of the grid are {math.log2(rates[1] / rates[0]):.0f} apart."
+    )
+    return [Table("mup-sweep-transfer", title, header, tuple(transfers), (note,)), details]
+
+
+def _transfer(curves: dict[int, dict[float, Record]]) -> list[str]:
+    """The exponents of the best rates by width, and their range."""
+    rates = [best_rate(records, "mean_loss") for records in curves.values()]
+    exponents = [math.log2(rate) for rate in rates if rate is not None]
+    cells = [MISSING if rate is None else f"{math.log2(rate):.0f}" for rate in rates]
+    return [*cells, f"{max(exponents) - min(exponents):.0f}" if exponents else MISSING]
 
 
 def _row(

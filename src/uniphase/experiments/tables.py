@@ -110,20 +110,30 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-_SYMBOLS = {
-    **{"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{", "}": r"\}"},
-    **{"±": r"$\pm$", "×": r"$\times$", "—": "---", "ω": r"$\omega$", "₀": "$_0$", "η": r"$\eta$", "μ": r"$\mu$"},
-    **{
-        "Σ": r"$\Sigma$",
-        "Ω": r"$\Omega$",
-        "²": "$^2$",
-        "ᵀ": r"$^\top$",
-        "∇": r"$\nabla$",
-        "‖": r"$\|$",
-        "¼": r"$\frac14$",
-    },
-    **{"≈": r"$\approx$", "⁻": "$^-$", "¹": "$^1$", "∂": r"$\partial$", "≤": r"$\le$", "~": r"\textasciitilde{}"},
+# What LaTeX reads otherwise than it stands: its own characters, and symbols.
+_ESCAPED = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", **{mark: f"\\{mark}" for mark in "&%#_${}"}}
+_MATHS = {
+    "±": r"\pm",
+    "×": r"\times",
+    "≈": r"\approx",
+    "≤": r"\le",
+    "ω": r"\omega",
+    "η": r"\eta",
+    "μ": r"\mu",
+    "Σ": r"\Sigma",
+    "Ω": r"\Omega",
+    "∇": r"\nabla",
+    "∂": r"\partial",
+    "‖": r"\|",
+    "¼": r"\frac14",
+    "₀": "_0",
+    "₂": "_2",
+    "¹": "^1",
+    "²": "^2",
+    "⁻": "^-",
+    "ᵀ": r"^\top",
 }
+_SYMBOLS = _ESCAPED | {MISSING: "---"} | {symbol: f"${command}$" for symbol, command in _MATHS.items()}
 
 
 def _tex(text: str) -> str:
