@@ -14,9 +14,9 @@ RULE = (
     "Verdict: a printed figure is one run with an unknown seed. It is *inside the spread* if it lies, to the precision "
     "that it is printed in, within the 95 % prediction interval for one more run, mean ± t·s·√(1 + 1/n), from the mean "
     "and the standard deviation s of our n seeds (errors on a logarithmic scale). Otherwise ours is *better* or "
-    "*worse*. One seed has no spread: it is inside only if it rounds to the printed figure. Runs that diverged are "
-    "counted beside the mean and left out of it; *diverged*: all did. *Not run*: there is no record. *No verdict*: the "
-    "protocol is not the paper's."
+    "*worse*. *One seed* has no spread, and nothing follows from it. Runs that diverged are counted beside the mean "
+    "and left out of it; *diverged*: all did. *Not run*: there is no record. *No verdict*: the protocol is not the "
+    "paper's."
 )
 MISSING = "—"
 
@@ -68,13 +68,14 @@ def verdict(printed: str | None, ours: Sequence[float], preset: Preset, *, lower
         return "no verdict"
     if printed is None:
         return "not printed"
+    if len(ours) == 1:
+        return "one seed"
     low, high = _interval(ours, logarithmic=lower_is_better)
     half = 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)
     below, above = high < float(printed) - half, low > float(printed) + half
     if not (below or above):
-        return "inside the spread" if len(ours) > 1 else "inside the rounding (one seed)"
-    word = "better" if below == lower_is_better else "worse"
-    return word if len(ours) > 1 else f"{word} (one seed)"
+        return "inside the spread"
+    return "better" if below == lower_is_better else "worse"
 
 
 def spread(ours: Sequence[float], digits: str) -> str:
@@ -94,12 +95,10 @@ def _ended(ours: Sequence[float]) -> list[float]:
 
 
 def _interval(ours: Sequence[float], *, logarithmic: bool) -> tuple[float, float]:
-    """The 95 % prediction interval for one more run; of one run, itself."""
+    """The 95 % prediction interval for one more run."""
     from scipy.stats import t
 
     n = len(ours)
-    if n == 1:
-        return ours[0], ours[0]
     values = [math.log(max(value, 1e-300)) for value in ours] if logarithmic else list(ours)
     reach = float(t.ppf(0.975, n - 1)) * statistics.stdev(values) * math.sqrt(1 + 1 / n)
     ends = statistics.fmean(values) - reach, statistics.fmean(values) + reach
