@@ -81,6 +81,10 @@ def test_a_sweep_that_is_not_complete_gets_no_verdict(tmp_path):
     assert found["uniform-phase"] == "one seed"
     assert found["sm20"] == "partly run"
     assert found["cvp26-1"] == "not run"
+    figure = EXPERIMENT.figures("paper", 1, store)["omega-sweep"]
+    brick, camera = (axes for axes in figure.axes if axes.get_title() in ("camera/gray", "brick/gray"))
+    assert (len(camera.lines), [line for line in camera.lines if line.get_marker() == "*"]) == (2, [])
+    assert [text.get_text() for text in brick.texts] == ["not run"]
 
 
 def test_networks_that_diverged_are_told_from_those_not_run(tmp_path):

@@ -145,12 +145,13 @@ def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
         ours[name] = store.get(_fit(preset, name, "uniform-phase", None, 0))
     if not any(ours.values()) and not any(any(by_scheme.values()) for by_scheme in curves.values()):
         return {}
-    figures = {"omega-sweep": omega_sweep(titled("Test MSE against ω₀", preset), curves, ours)}
+    figures = {"omega-sweep": omega_sweep(titled("Test MSE against ω₀", preset), curves, ours, OMEGAS)}
     for space, words in SPACES.items():
         rows = {}
         for name in (name for name in tasks() if name.endswith(space)):
             reference = store.get(ReferenceRun(_signal(preset, name)), needs="test")
-            chosen = {s: (best(found), found[best(found)]) for s, found in curves[name].items() if found}
+            complete = {s: found for s, found in curves[name].items() if len(found) == len(OMEGAS)}
+            chosen = {s: (best(found), found[best(found)]) for s, found in complete.items()}
             if reference is not None and (ours[name] is not None or chosen):
                 rows[name] = reference, ours[name], chosen
         if rows:

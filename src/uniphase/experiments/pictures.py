@@ -90,22 +90,31 @@ def waveforms(title: str, reference: Record, fits: Mapping[str, Record]) -> "Fig
 
 
 def omega_sweep(
-    title: str, curves: Mapping[str, Mapping[str, Mapping[float, Record]]], ours: Mapping[str, Record | None]
+    title: str,
+    curves: Mapping[str, Mapping[str, Mapping[float, Record]]],
+    ours: Mapping[str, Record | None],
+    omegas: Sequence[float],
 ) -> "Figure":
-    """A panel per task: the test error over ω₀ with a star at each minimum, and a dashed line for matched moments."""
+    """A panel per task: the test error over ω₀ with a star at each minimum, and a dashed line for matched moments.
+
+    The minimum is known when a network was trained at all of the `omegas`.
+    """
     figure = _figure(13.0, 8.5, title)
     for axes, (name, by_scheme) in zip(figure.subplots(3, 4).ravel(), curves.items(), strict=True):
         for scheme, records in by_scheme.items():
             found = {omega: record.metrics["eval_mse"] for omega, record in records.items()}
             errors = {omega: error for omega, error in found.items() if error is not None}  # None: it diverged
             if errors:
-                _draw_curve(axes, errors, min(errors, key=lambda omega: errors[omega]), _COLORS[scheme], scheme)
+                star = min(errors, key=lambda omega: errors[omega]) if len(records) == len(omegas) else None
+                _draw_curve(axes, errors, star, _COLORS[scheme], scheme)
         record = ours[name]
         if record is not None and record.metrics["eval_mse"] is not None:
             axes.axhline(
                 record.metrics["eval_mse"], color=_COLORS["uniform-phase"], linestyle="--", label="uniform-phase"
             )
-        axes.set(xscale="log", yscale="log", title=name)
+        if not axes.lines:
+            axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", fontsize=9)
+        axes.set(xscale="log", yscale="log", title=name, xlim=(min(omegas) / 1.5, max(omegas) * 1.5))
     _finish_panels(figure, "ω₀", "test MSE")
     return figure
 
