@@ -1,4 +1,4 @@
-"""The command line: parsing only. Everything else is imported when a command needs it."""
+"""The command line: the options of each command and its last words. All else is imported when it is needed."""
 
 import os
 import sys
