@@ -69,6 +69,17 @@ def test_a_best_rate_that_falls_with_the_width_has_a_range(tmp_path):
     assert "2 apart" in transfer.notes[0]
 
 
+def test_the_best_rate_is_known_when_all_were_run(tmp_path):
+    store = Store(tmp_path)
+    curve = [run for run in STAGE_TWO("quick", 1, store) if run.scheme == "uniform-phase" and run.width == 8]
+    fill(store, [run for run in curve if run.rate < 1 and run.scaling == "lr"], error)
+    transfer, table = EXPERIMENT.tables("quick", 1, store)
+    assert set(transfer.rows[0][2:-1]) == {"—"}
+    assert table.rows[0][4:] == ("—", "—", "—", "—", "9", "0")
+    axes = EXPERIMENT.figures("quick", 1, store)["mup-sweep-geometric"].axes[0]
+    assert [line.get_marker() for line in axes.lines] == ["."]
+
+
 def test_tables_and_figures(tmp_path):
     store = Store(tmp_path)
     fill(store, STAGE_ONE("quick", 1, store), error)

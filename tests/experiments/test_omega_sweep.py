@@ -50,11 +50,14 @@ def test_tables_and_figures(tmp_path):
     assert row["verdict on the MSE"] == "one seed"
     assert gray.rows[6][5] == "20.6"
     assert set(column(lab, "verdict on the MSE")) == {"not run", "needs no training"}
-    answers = [table.notes[0].partition(" on ")[2] for table in (gray, lab)]
+    answers = [table.notes[0].partition(": ")[2] for table in (gray, lab)]
     assert answers == [
-        "0 of 1 images with a complete sweep; in the paper on 2 of 4.",  # a tie
-        "0 of 0 images with a complete sweep; in the paper on 4 of 4.",
+        "0 of 1 with a complete sweep; in the paper 2 of 4.",  # a tie
+        "no sweep is complete; in the paper 4 of 4.",
     ]
+    # 0.01 / 0.002695
+    assert gray.notes[1].endswith("our error is between 3.711 and 3.711 of the printed one, on 1 of 4 images.")
+    assert len(lab.notes) == 2
     figures = EXPERIMENT.figures("paper", 1, store)
     assert sorted(figures) == ["best-omega-gray", "best-omega-rgb", "omega-sweep"]
     sweep = figures["omega-sweep"]
@@ -102,7 +105,8 @@ def test_networks_that_diverged_are_told_from_those_not_run(tmp_path):
         "one seed",
     ]
     assert rows["sm20"]["of 21 ω₀"] == "21"
-    assert table.notes[0].startswith("Matched moments have the least error of the four networks on 0 of 1 images")
+    assert table.notes[0].endswith(": 0 of 1 with a complete sweep; in the paper 2 of 4.")
+    assert len(table.notes) == 2  # nothing to compare with print
     figures = EXPERIMENT.figures("paper", 1, store)
     assert [len(axes.lines) for axes in figures["omega-sweep"].axes if axes.get_title() == "camera/gray"] == [4]
     words = [axes.get_xlabel() for axes in figures["best-omega-gray"].axes]

@@ -4,6 +4,8 @@ from uniphase.experiments.runs import execute
 from uniphase.experiments.spectrum import EXPERIMENT, SpectrumRun
 from uniphase.experiments.store import Store
 
+from . import fakes
+
 
 def test_the_protocol_is_the_papers():
     runs = EXPERIMENT.runs("paper", 1, Store("none"))
@@ -23,7 +25,18 @@ def test_a_spectrum_and_what_is_made_of_it(tmp_path):
     store.put(record)
     (table,) = EXPERIMENT.tables("quick", 1, store)
     assert table.rows[0][:3] == ("uniform-phase", "4", f"{spectrum[0]:.3g}")
+    assert table.rows[0][-2:] == (f"{m['mean_square_error']:.2g}", "1")
     assert len(EXPERIMENT.figures("quick", 1, store)["spectrum"].axes) == 4
+
+
+def test_the_standard_error_is_that_of_the_mean_over_seeds(tmp_path):
+    store = Store(tmp_path)
+    keys = ("largest", "median", "smallest", "mean_square")
+    for seed, error in enumerate((0.3, 0.4)):
+        run = SpectrumRun("uniform-phase", 64, 4, seed=seed)
+        store.put(fakes.record(run, dict.fromkeys(keys, 1.0) | {"mean_square_error": error}))
+    (table,) = EXPERIMENT.tables("quick", 2, store)
+    assert table.rows[0][-2:] == ("0.25", "2")
 
 
 def test_one_layer_has_no_jacobian_but_the_identity():

@@ -37,8 +37,10 @@ def test_the_table_calls_it_by_its_name(tmp_path):
     numbers = {"predicted": 1.0, "measured": 1.1, "standard_error": 0.01, "entries": 4, "bound": 5.0}
     store.put(record(runs[0], numbers | {"largest_deviation": 6.0}))
     store.put(record(runs[1], numbers | {"largest_deviation": 4.0}))
+    store.put(record(runs[-2], numbers | {"largest_deviation": 4.0}))
     store.put(record(runs[-1], numbers | {"largest_deviation": 9.0}))
     (table,) = EXPERIMENT.tables("quick", 1, store)
     verdicts = column(table, "verdict")
-    assert (verdicts[0], verdicts[1], verdicts[2], verdicts[-1]) == ("refuted", "holds", "not run", "off by 10 %")
+    assert verdicts[:3] == ["refuted", "holds", "not run"]
+    assert verdicts[-2:] == ["holds", "off by 10 %"]  # a heuristic
     assert set(column(table, "statement")) == set(STATEMENTS.values())

@@ -8,7 +8,7 @@ from .experiment import Experiment, printed, titled
 from .fits import FitRun, ReferenceRun, Signal
 from .runs import Preset, Run
 from .store import Store
-from .tables import MISSING, RULE, Table, spread, verdict
+from .tables import MISSING, Table, spread, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,7 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
         judged = verdict(theirs, ours, preset, lower_is_better=False)
         rows.append((scheme, words, spread(ours, ".2f"), str(len(records)), judged))
     header = ("network", "SNR dB, paper", "ours", "seeds", "verdict")
-    return [Table("audio", titled(_TITLE, preset), header, tuple(rows), (RULE,))]
+    return [Table("audio", titled(_TITLE, preset), header, tuple(rows))]
 
 
 def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":

@@ -9,7 +9,7 @@ from .experiment import Experiment, printed, titled
 from .fits import FitRun, ReferenceRun, Signal
 from .runs import Preset, Record, Run
 from .store import Store
-from .tables import MISSING, RULE, Table, spread, verdict
+from .tables import MISSING, Table, spread, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ def experiment(name: str, artefact: str, title: str, protocols: Mapping[Preset, 
             rows.append((*cells, ours["centers_snr_db"], MISSING, "needs no training"))
         header = ("network", "train MSE, paper", "ours", "eval MSE, paper", "ours", "SNR dB, paper", "ours")
         header = (*header, "SNR dB, pixels registered", "seeds", "verdict on the SNR")
-        return [Table(name, titled(title, preset), header, tuple(rows), (RULE, _GRIDS))]
+        return [Table(name, titled(title, preset), header, tuple(rows), (_GRIDS,))]
 
     def figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
         from .pictures import image_comparison, losses

@@ -93,8 +93,10 @@ def _curves(preset: Preset, scheme: str, scaling: Scaling, seed: int, store: Sto
     return curves
 
 
-def best_rate(records: dict[float, Record], average: Average) -> float | None:
-    """The rate with the least average loss."""
+def best_rate(preset: Preset, records: dict[float, Record], average: Average) -> float | None:
+    """The rate with the least average loss. It is known when all rates were run and not all of them diverged."""
+    if len(records) < len(_PROTOCOLS[preset].rates):
+        return None
     known = {rate: record.metrics[average] for rate, record in records.items() if record.metrics[average] is not None}
     return min(known, key=lambda rate: known[rate], default=None)
 
@@ -106,8 +108,10 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
             omega = f"{best_omega(preset, scheme, seed, store):.3g}" if scheme in BASELINES else MISSING
             for scaling in SCALINGS:
                 curves = _curves(preset, scheme, scaling, seed, store)
-                rows += [_row(scheme, omega, scaling, width, curves[width], seed) for width in curves]
-                transfers.append((scheme, scaling, *_transfer(curves), str(seed)))
+                for width, records in curves.items():
+                    cells = (scheme, omega, scaling, str(width), *_best(preset, records))
+                    rows.append((*cells, str(len(records)), str(seed)))
+                transfers.append((scheme, scaling, *_transfer(preset, curves), str(seed)))
     header = ("network", "ω₀", "scaling", "N", "best η", "mean loss", "best η, geometric", "geometric mean loss")
     notes = ("The paper prints no figures here, so there is no verdict. At N = 64 the three scalings are one run.",)
     title = titled("Learning rates and width: the best rate by the average of all losses", preset)
@@ -115,30 +119,30 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
     title = titled("Does the best learning rate carry over? log₂ of the best rate at each width", preset)
     widths, rates = _PROTOCOLS[preset].widths, _PROTOCOLS[preset].rates
     header = ("network", "scaling", *(f"N = {width}" for width in widths), "range", "seed")
+    step = f"{math.log2(rates[1] / rates[0]):.0f}"
     note = (
-        "By the mean loss. *Range*: from the least to the greatest, over the widths at which a rate is known; 0 if it "
-        f"carries over. The rates of the grid are {math.log2(rates[1] / rates[0]):.0f} apart."
+        "By the mean loss, where all rates were run. *Range*: from the least to the greatest, over the widths at which "
+        f"the best rate is known; 0 if it carries over. The rates of the grid are {step} apart."
     )
     return [Table("mup-sweep-transfer", title, header, tuple(transfers), (note,)), details]
 
 
-def _transfer(curves: dict[int, dict[float, Record]]) -> list[str]:
+def _transfer(preset: Preset, curves: dict[int, dict[float, Record]]) -> list[str]:
     """The exponents of the best rates by width, and their range."""
-    rates = [best_rate(records, "mean_loss") for records in curves.values()]
+    rates = [best_rate(preset, records, "mean_loss") for records in curves.values()]
     exponents = [math.log2(rate) for rate in rates if rate is not None]
     cells = [MISSING if rate is None else f"{math.log2(rate):.0f}" for rate in rates]
     return [*cells, f"{max(exponents) - min(exponents):.0f}" if exponents else MISSING]
 
 
-def _row(
-    scheme: str, omega: str, scaling: Scaling, width: int, records: dict[float, Record], seed: int
-) -> tuple[str, ...]:
+def _best(preset: Preset, records: dict[float, Record]) -> list[str]:
+    """The best rate and its loss, by either average."""
     cells: list[str] = []
     averages: tuple[Average, ...] = ("mean_loss", "geometric_mean_loss")
     for average in averages:
-        rate = best_rate(records, average)
+        rate = best_rate(preset, records, average)
         cells += [MISSING] * 2 if rate is None else [f"{rate:.3g}", f"{records[rate].metrics[average]:.4g}"]
-    return (scheme, omega, scaling, str(width), *cells, str(len(records)), str(seed))
+    return cells
 
 
 def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
@@ -155,7 +159,10 @@ def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
             titled(f"Learning rate against the {words} mean of the training losses", preset),
             panels,
             average,
-            {key: {n: best_rate(records, average) for n, records in curves.items()} for key, curves in panels.items()},
+            {
+                key: {n: best_rate(preset, records, average) for n, records in curves.items()}
+                for key, curves in panels.items()
+            },
         )
         for words, average in averages.items()
     }

@@ -12,7 +12,7 @@ from .fits import FitRun, ReferenceRun, Signal
 from .moments import task
 from .runs import Preset, Record, Run
 from .store import Store
-from .tables import MISSING, RULE, Table, spread, verdict
+from .tables import MISSING, Table, spread, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,37 +94,21 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
     header = ("image", "network", "MSE, paper", "ours", "ω₀, paper", "ours", "of 21 ω₀", "seeds", "verdict on the MSE")
     tables = []
     for space, words in SPACES.items():
-        rows, ahead, ahead_in_print = [], [], []
+        rows, found = [], {}
         for name in (name for name in tasks() if name.endswith(space)):
-            theirs = printed()["omega-sweep"][name]
-            found = {scheme: _find(preset, seeds, store, name, scheme) for scheme in ("uniform-phase", *BASELINES)}
-            rows += [_row(name, scheme, theirs[scheme], found[scheme], preset) for scheme in found]
+            found[name] = {s: _find(preset, seeds, store, name, s) for s in ("uniform-phase", *BASELINES)}
+            rows += [_row(name, scheme, each, preset) for scheme, each in found[name].items()]
             reference = store.get(ReferenceRun(_signal(preset, name)))
             mse = MISSING if reference is None else f"{reference.metrics['eval_mse']:.5g}"
             rows.append((name, "bicubic", MISSING, mse, *[MISSING] * 4, "needs no training"))
-            ahead_in_print.append(leads({scheme: float(theirs[scheme]["eval_mse"]) for scheme in found}))
-            if all(each.complete for each in found.values()):
-                errors = {scheme: values(each.records, "eval_mse") for scheme, each in found.items()}
-                ahead.append(leads({scheme: statistics.fmean(each) for scheme, each in errors.items()}))
         title = titled(f"Sweep over ω₀, {words}: the best test error of each network", preset)
-        answer = (
-            f"Matched moments have the least error of the four networks on {sum(ahead)} of {len(ahead)} images with a "
-            f"complete sweep; in the paper on {sum(ahead_in_print)} of {len(ahead_in_print)}."
-        )
-        tables.append(Table(f"omega-sweep-{space}", title, header, tuple(rows), (answer, RULE, _PARTLY)))
+        notes = [_who_leads(found), *(_against_print(found) if preset == "paper" else []), _PARTLY]
+        tables.append(Table(f"omega-sweep-{space}", title, header, tuple(rows), tuple(notes)))
     return tables
 
 
-_PARTLY = "*Partly run*: the best ω₀ of a sweep is known, and judged, when all of its 21 networks were trained."
-
-
-def leads(errors: Mapping[str, float]) -> bool:
-    """Whether uniform-phase has the least error. One that diverged has none, and is behind."""
-    known = {scheme: math.inf if math.isnan(error) else error for scheme, error in errors.items()}
-    return known.pop("uniform-phase") < min(known.values())
-
-
-def _row(name: str, scheme: str, theirs: Mapping[str, str], found: Found, preset: Preset) -> tuple[str, ...]:
+def _row(name: str, scheme: str, found: Found, preset: Preset) -> tuple[str, ...]:
+    theirs = printed()["omega-sweep"][name][scheme]
     errors = values(found.records, "eval_mse")
     if found.complete or not errors:
         judged = verdict(theirs["eval_mse"], errors, preset, lower_is_better=True)
@@ -134,6 +118,45 @@ def _row(name: str, scheme: str, theirs: Mapping[str, str], found: Found, preset
     count = MISSING if scheme == "uniform-phase" else str(found.fewest)
     cells = (name, scheme, theirs["eval_mse"], spread(errors, ".5g"), theirs.get("omega", MISSING), where, count)
     return (*cells, str(len(errors)), judged)
+
+
+_PARTLY = "*Partly run*: the best ω₀ of a sweep is known, and judged, when all of its 21 networks were trained."
+
+
+def _who_leads(found: Mapping[str, Mapping[str, Found]]) -> str:
+    """On how many images matched moments are ahead, ours and the paper's."""
+    in_print = [leads({scheme: _print(name, scheme) for scheme in networks}) for name, networks in found.items()]
+    ahead = [
+        leads({scheme: statistics.fmean(values(each.records, "eval_mse")) for scheme, each in networks.items()})
+        for networks in found.values()
+        if all(each.complete for each in networks.values())
+    ]
+    ours = f"{sum(ahead)} of {len(ahead)} with a complete sweep" if ahead else "no sweep is complete"
+    theirs = f"in the paper {sum(in_print)} of {len(in_print)}"
+    return f"Images on which matched moments have the least error of the four networks: {ours}; {theirs}."
+
+
+def leads(errors: Mapping[str, float]) -> bool:
+    """Whether uniform-phase has the least error. One that diverged has none, and is behind."""
+    known = {scheme: math.inf if math.isnan(error) else error for scheme, error in errors.items()}
+    return known.pop("uniform-phase") < min(known.values())
+
+
+def _against_print(found: Mapping[str, Mapping[str, Found]]) -> list[str]:
+    """The errors of matched moments in units of the printed ones, if there are any."""
+    ratios = []
+    for name, networks in found.items():
+        errors = [error for error in values(networks["uniform-phase"].records, "eval_mse") if math.isfinite(error)]
+        if errors:
+            ratios.append(statistics.fmean(errors) / _print(name, "uniform-phase"))
+    if not ratios:
+        return []
+    between = f"between {min(ratios):.3f} and {max(ratios):.3f}"
+    return [f"Matched moments: our error is {between} of the printed one, on {len(ratios)} of {len(found)} images."]
+
+
+def _print(name: str, scheme: str) -> float:
+    return float(printed()["omega-sweep"][name][scheme]["eval_mse"])
 
 
 def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":

@@ -14,7 +14,7 @@ from .fits import FitRun
 from .narrow import PROTOCOLS
 from .runs import Preset, Run
 from .store import Store
-from .tables import RULE, Table, spread, verdict
+from .tables import Table, spread, verdict
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
     header = ("reading", "network", "SNR dB, paper", "as everywhere else here", "seeds", "verdict")
     header = (*header, "read so", "seeds", "verdict")
     title = titled("Other readings of the paper, narrow networks (N = 16)", preset)
-    return [Table("readings", title, header, tuple(rows), (RULE, _FANS))]
+    return [Table("readings", title, header, tuple(rows), (_FANS,))]
 
 
 _FANS = (

@@ -15,7 +15,7 @@ from .engine import select
 from .experiment import QUICK, Experiment
 from .runs import Preset, Record, Run
 from .store import PACKED, Store, pack, write_tables
-from .tables import MISSING, Table, prose
+from .tables import MISSING, RULE, Table, prose
 
 TITLE = "Reproduction of “Stable initialization without the CLT”"
 _STYLE = """
@@ -136,7 +136,8 @@ def _overview(sections: Sequence[Section]) -> Table:
         judged = Counter(row[-1] for table in section.tables if "verdict" in table.header[-1] for row in table.rows)
         words = ", ".join(f"{number} {verdict}" for verdict, number in judged.items()) or MISSING
         rows.append((section.experiment.name, section.preset, section.coverage, words))
-    return Table("overview", "All at a glance", ("experiment", "preset", "runs", "lines by verdict"), tuple(rows))
+    header = ("experiment", "preset", "runs", "lines by verdict")
+    return Table("overview", "All at a glance", header, tuple(rows), (RULE,))
 
 
 def _markdown(sections: Sequence[Section], introduction: Sequence[str], overview: Table) -> str:

@@ -103,12 +103,13 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
             records = [record for seed in range(seeds) if (record := store.get(_run(preset, scheme, depth, seed)))]
             keys = ("largest", "median", "smallest", "mean_square")
             cells = [spread([record.metrics[key] for record in records], ".3g") for key in keys]
-            error = f"{records[0].metrics['mean_square_error']:.2g}" if records else MISSING
+            errors = [record.metrics["mean_square_error"] for record in records]
+            error = f"{math.hypot(*errors) / len(errors):.2g}" if errors else MISSING  # seeds are independent
             rows.append((scheme, str(depth), *cells, error, str(len(records))))
     header = ("network", "L", "largest", "median", "smallest", "mean square", "its standard error", "seeds")
     note = (
-        "For uniform-phase the expected mean square is 1 at every depth: E JᵀJ = I. The standard error is that of one "
-        "seed, over the means of its networks. Values below some 1e-7 of the largest are rounding in float32. The "
+        "For uniform-phase the expected mean square is 1 at every depth: E JᵀJ = I. The standard error is that of "
+        "the mean over all networks of all seeds. Values below some 1e-7 of the largest are rounding in float32. The "
         "paper prints no figures here."
     )
     title = titled(f"Singular values of ∂h_L/∂h_1, N = {_WIDTHS[preset]}", preset)

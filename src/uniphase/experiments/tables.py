@@ -11,12 +11,12 @@ from decimal import Decimal
 from .runs import Preset
 
 RULE = (
-    "Verdict: a printed figure is one run with an unknown seed. It is *inside the spread* if it lies, to the precision "
-    "that it is printed in, within the 95 % prediction interval for one more run, mean ± t·s·√(1 + 1/n), from the mean "
-    "and the standard deviation s of our n seeds (errors on a logarithmic scale). Otherwise ours is *better* or "
-    "*worse*. *One seed* has no spread, and nothing follows from it. Runs that diverged are counted beside the mean "
-    "and left out of it; *diverged*: all did. *Not run*: there is no record. *No verdict*: the protocol is not the "
-    "paper's."
+    "Verdicts on networks: a printed figure is one run with an unknown seed. It is *inside the spread* if it lies, to "
+    "the precision that it is printed in, within the 95 % prediction interval for one more run, mean ± t·s·√(1 + 1/n), "
+    "from the mean and the standard deviation s of our n seeds (errors on a logarithmic scale). Otherwise ours is "
+    "*better* or *worse*; of many lines, one in twenty is by chance. *One seed* has no spread, and nothing follows "
+    "from it. Runs that diverged are counted beside the mean and left out of it; *diverged*: all did. *Not run*: there "
+    "is no record. *No verdict*: the protocol is not the paper's."
 )
 MISSING = "—"
 
