@@ -93,6 +93,16 @@ def test_networks_do_not_feel_each_other(x64):
     assert not np.isfinite(together[2].losses[1:]).any()
 
 
+def test_at_once_as_on_a_gpu_is_the_same(x64, monkeypatch):
+    """In smaller blocks, so that it is another program."""
+    networks = [draw("sm20", s, jnp.float64, omega=omega) for s, omega in ((0, 10.0), (1, 80.0))]
+    rates = [Rates.uniform(1e-3), MUP]
+    in_turns = fit_together(networks, FIELD, rates=rates, steps=6)
+    monkeypatch.setattr("uniphase.protocol._one_by_one", lambda: False)
+    for a, b in zip(fit_together(networks, FIELD, rates=rates, steps=6), in_turns, strict=True):
+        assert_equal_but_for_rounding(a, b)
+
+
 def test_without_epsilon_a_parameter_that_nothing_moves_stays(x64):
     """A dead neuron has the gradient 0, and Adam 0/0; all others are as in the definition."""
     network = draw("relu", dtype=jnp.float64)
@@ -130,6 +140,19 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path):
         assert_same_bits(a, b)
     with pytest.raises(ValueError, match=r"run\.state: a checkpoint of another run; remove it"):
         fit_together(networks[::-1], FIELD, **arguments)
+
+
+def test_a_checkpoint_belongs_to_an_activation(tmp_path):
+    """SiLU and GELU draw the same numbers."""
+    path = tmp_path / "run.state"
+
+    def interrupt(step):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_together([draw("silu")], FIELD, rates=[MUP], steps=9, checkpoint=path, callback=interrupt)
+    with pytest.raises(ValueError, match="a checkpoint of another run"):
+        fit_together([draw("gelu")], FIELD, rates=[MUP], steps=9, checkpoint=path, resume=True)
 
 
 def test_a_checkpoint_is_written_while_it_runs(tmp_path):

@@ -84,7 +84,7 @@ def fit_together(
     parameters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(parameters_of, networks))
     losses = np.full((len(networks), steps), np.nan, task.omegas.dtype)
     state = _State(parameters, cast(Any, plan.adam.init(parameters)), losses)
-    identity = _digest((parameters, task), epsilon)
+    identity = _digest((parameters, task), plan)
     if resume and checkpoint is not None and os.path.exists(checkpoint):
         state = _restore(checkpoint, state, identity)
     count, saved = 1, time.perf_counter()
@@ -151,7 +151,8 @@ class _Task(NamedTuple):
     @staticmethod
     def of(networks: Sequence[CoordinateMLP], field: Field, rates: Sequence[Rates]) -> "_Task":
         dtype = networks[0].layers[0].weight.dtype
-        blocks = -(-field.samples // block_size(networks[0].width))
+        at_once = 1 if _one_by_one() else len(networks)
+        blocks = -(-field.samples // block_size(networks[0].width * at_once))
         size = -(-field.samples // blocks)
 
         def cut(rows: np.ndarray) -> Array:
@@ -208,11 +209,16 @@ def _steps(
 
 
 def _each(function: Callable, *stacked: PyTree) -> PyTree:
-    """The function of every network: one by one on a CPU, which a single one keeps busy; all at once elsewhere."""
-    # 21 networks of width 16 take 1.2 to 1.4 times as long at once (two cores); benchmarks/speed.py times one by one.
-    if jax.default_backend() == "cpu":
+    """The function of every network."""
+    if _one_by_one():
         return jax.lax.map(lambda arguments: function(*arguments), stacked)
     return jax.vmap(function)(*stacked)
+
+
+def _one_by_one() -> bool:
+    """Networks take turns on a CPU, which a single one keeps busy; elsewhere all go at once."""
+    # 21 networks of width 16 take 1.2 to 1.4 times as long at once (two cores); benchmarks/speed.py times one by one.
+    return jax.default_backend() == "cpu"
 
 
 def _move(array: Array, rate: Array, update: Array, second_moment: Array) -> Array:
@@ -244,9 +250,9 @@ def _shape(network: CoordinateMLP) -> list:
     ]
 
 
-def _digest(tree: PyTree, epsilon: float) -> str:
+def _digest(tree: PyTree, plan: _Plan) -> str:
     """What must agree for a checkpoint to belong to a run: all that it starts from."""
-    digest = hashlib.sha256(repr(epsilon).encode())
+    digest = hashlib.sha256(repr(plan).encode())
     for leaf in jax.tree.leaves(tree):
         digest.update(np.asarray(leaf).tobytes())
     return digest.hexdigest()

@@ -7,12 +7,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import jax
 import pytest
 
-from uniphase.experiments.engine import estimate, groups, reproduce, select
+from uniphase.experiments import get_experiment
+from uniphase.experiments.engine import estimate, faster_together, groups, reproduce, select, worker_environments
 from uniphase.experiments.experiment import Experiment
 from uniphase.experiments.fits import FitRun, Signal
-from uniphase.experiments.runs import execute
+from uniphase.experiments.runs import Run, execute
 from uniphase.experiments.store import Store
 
 from .fakes import Sum
@@ -57,8 +59,78 @@ def test_only_some_runs_are_chosen(sums):
     assert select(sums, "terms=33") == []
 
 
-def test_runs_of_one_shape_go_together(sums):
-    assert groups([*sums, TINY], together=4) == [sums[:4], sums[4:], [TINY]]
+def test_a_fit_is_chosen_with_its_reference():
+    """Without it there would be neither a bicubic row nor a figure."""
+    runs = get_experiment("cameraman").runs("quick", 1, Store("none"))
+    assert [run.label for run in select(runs, "gelu")] == [
+        "camera/gray bicubic",
+        "camera/gray gelu N=64 L=11 rate=0.0001 standard seed=0",
+    ]
+    assert select([TINY], "relu") == [TINY]  # none in its experiment
+
+
+def test_runs_of_one_shape_go_together_if_they_gain_by_it(sums, monkeypatch):
+    monkeypatch.setattr("uniphase.experiments.engine._TOGETHER", 4)
+    asked = []
+
+    def gain(candidates):
+        asked.extend(candidates)
+        return [candidate[0] in sums for candidate in candidates]
+
+    fits = [dataclasses.replace(TINY, seed=seed) for seed in range(2)]
+    alone = dataclasses.replace(TINY, width=5)
+    assert groups([*sums, *fits, alone], gain) == [sums[:4], sums[4:], fits[:1], fits[1:], [alone]]
+    assert asked == [sums[:4], fits]
+
+
+def test_whether_it_is_faster_together_is_measured(monkeypatch):
+    """Three together take as long as two: faster. As four: not. And not on a CPU, or where memory does not suffice."""
+    runs: list[Run] = [dataclasses.replace(TINY, seed=seed) for seed in range(3)]
+    seconds = {1: 1.0, 3: 2.0}
+    monkeypatch.setattr(FitRun, "measure_step", staticmethod(lambda runs: seconds[len(runs)]))
+    assert not faster_together(runs)
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    assert faster_together(runs)
+    seconds[3] = 4.0
+    assert not faster_together(runs)
+
+    def exhaust(runs):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
+
+    monkeypatch.setattr(FitRun, "measure_step", staticmethod(exhaust))
+    assert not faster_together(runs)
+
+
+@pytest.mark.parametrize("name", ["readings", "mup-sweep"])
+def test_runs_of_one_shape_have_networks_of_one_shape(name, tmp_path):
+    """Numbers may differ, and nothing else."""
+
+    def structure(run):
+        plans = run.blueprint().layers
+        return [(p.in_size, p.out_size, p.bias is None, p.activation, p.role, p.trainable) for p in plans]
+
+    runs = get_experiment(name).runs("quick", 1, Store(tmp_path))
+    several = [group for group in groups(runs, lambda groups: [True] * len(groups)) if len(group) > 1]
+    assert several
+    for group in several:
+        assert all(structure(run) == structure(group[0]) for run in group), group[0].label
+
+
+def test_there_is_a_worker_for_each_gpu(tmp_path, monkeypatch):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'GPU 0: A (UUID: x)'\necho 'GPU 1: B (UUID: y)'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert worker_environments(None) == [{"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"}]
+    assert [env["CUDA_VISIBLE_DEVICES"] for env in worker_environments(3)] == ["0", "1", "0"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
+    assert [env["CUDA_VISIBLE_DEVICES"] for env in worker_environments(None)] == ["5", "7"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert worker_environments(2) == [{}, {}]
+    tool.unlink()
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert worker_environments(None) == [{}, {}]
 
 
 def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
@@ -80,13 +152,15 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     assert store.get(run).metrics == execute(run).metrics
 
 
-def test_the_time_left_is_known_from_records_or_measured(tmp_path, sums):
+def test_the_time_left_is_known_from_records_or_measured(tmp_path, sums, monkeypatch):
     store = Store(tmp_path / "store")
     store.put(execute(sums[0]))
     short, fits = estimate([*sums, TINY], store)
     assert (short.runs, short.stored, short.step_seconds, short.seconds_left) == (6, 1, 0.5, 2.5)
     assert fits.steps_left == 3
     assert fits.step_seconds > 0
+    monkeypatch.setattr("uniphase.experiments.engine.provenance", lambda: {"device": "another"})
+    assert estimate(sums, store)[0].step_seconds is None  # records of other devices tell nothing
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from uniphase.experiments.store import Store
 # Runs of one seed in the paper's preset, each counted once: what appendix C asks for.
 RUNS = {
     "moments": 12,
-    "theory": 24,
+    "theory": 11 * 3,
     "spectrum": 4 * 4,
     "narrow": 8 + 1,
     "readings": 7 + 1 + 2 + 1,

@@ -89,4 +89,4 @@ def test_runs_that_differ_in_rates_and_frequencies_have_one_shape():
 
 
 def test_a_step_can_be_measured():
-    assert 0 < RUN.measure_step() < 60
+    assert 0 < FitRun.measure_step([RUN]) < 60

@@ -32,6 +32,7 @@ def test_stage_two_takes_the_frequencies_of_stage_one(tmp_path):
     store = Store(tmp_path)
     fill(store, STAGE_ONE("quick", 1, store), error)
     assert best_omega("quick", "sm20", 0, store) == OMEGAS[3]
+    assert best_omega("quick", "sm20", 1, store) is None
     found = {(run.scheme, dict(run.options).get("omega")) for run in STAGE_TWO("quick", 1, store)}
     assert found == {("uniform-phase", None), *((scheme, OMEGAS[3]) for scheme in ("sm20", "cvp26-0", "cvp26-1"))}
 
@@ -51,8 +52,14 @@ def test_stage_two_waits_for_stage_one(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         reproduce(EXPERIMENT, "quick", 1, store)
     assert computed == first[:1]
-    with pytest.raises(ValueError, match="mup-sweep: stage 2 depends on 1 runs of stage 1 that are not stored"):
-        reproduce(EXPERIMENT, "quick", 1, store, only="N=8")
+    with pytest.raises(ValueError, match="mup-sweep: these runs depend on 1 that are not stored, such as 'camera/gray"):
+        reproduce(EXPERIMENT, "quick", 1, store, only="sm20 N=8")
+    with pytest.raises(KeyboardInterrupt):  # which depend on nothing
+        reproduce(EXPERIMENT, "quick", 1, store, only="uniform-phase N=8")
+    assert {run.scheme for run in computed[1:]} == {"uniform-phase"}
+    with pytest.raises(KeyboardInterrupt):  # which depend on what is stored
+        reproduce(EXPERIMENT, "quick", 1, store, only="cvp26-1 N=8")
+    computed[1:] = []
     fill(store, first[:1], error)
     with pytest.raises(KeyboardInterrupt):
         reproduce(EXPERIMENT, "quick", 1, store)
@@ -65,8 +72,20 @@ def test_a_best_rate_that_falls_with_the_width_has_a_range(tmp_path):
     runs = [run for run in STAGE_TWO("quick", 1, store) if run.scheme == "uniform-phase"]
     fill(store, runs, lambda run: 0.01 * (1 + abs(math.log2(run.rate) + 8.1 + math.log2(run.width / 8))))
     transfer = EXPERIMENT.tables("quick", 1, store)[0]
-    assert transfer.rows[0][2:-1] == ("-8", "-10", "-10", "-12", "-12", "-14", "6")
+    assert transfer.rows[0][3:-1] == ("-8", "-10", "-10", "-12", "-12", "-14", "6")
     assert "2 apart" in transfer.notes[0]
+
+
+def test_a_frequency_is_known_when_all_were_run(tmp_path):
+    store = Store(tmp_path)
+    fill(store, STAGE_ONE("quick", 1, store)[1:], error)
+    details = EXPERIMENT.tables("quick", 1, store)[1]
+    assert {row[0]: row[1] for row in details.rows} == {
+        "uniform-phase": "—",
+        "sm20": "—",
+        "cvp26-0": f"{OMEGAS[3]:.3g}",
+        "cvp26-1": f"{OMEGAS[3]:.3g}",
+    }
 
 
 def test_the_best_rate_is_known_when_all_were_run(tmp_path):
@@ -74,7 +93,7 @@ def test_the_best_rate_is_known_when_all_were_run(tmp_path):
     curve = [run for run in STAGE_TWO("quick", 1, store) if run.scheme == "uniform-phase" and run.width == 8]
     fill(store, [run for run in curve if run.rate < 1 and run.scaling == "lr"], error)
     transfer, table = EXPERIMENT.tables("quick", 1, store)
-    assert set(transfer.rows[0][2:-1]) == {"—"}
+    assert set(transfer.rows[0][3:-1]) == {"—"}
     assert table.rows[0][4:] == ("—", "—", "—", "—", "9", "0")
     axes = EXPERIMENT.figures("quick", 1, store)["mup-sweep-geometric"].axes[0]
     assert [line.get_marker() for line in axes.lines] == ["."]
@@ -88,7 +107,8 @@ def test_tables_and_figures(tmp_path):
     row = dict(zip(table.header, table.rows[0], strict=True))
     assert row["best η"] == row["best η, geometric"] == f"{2**-8:.3g}"
     assert (row["mean loss"], row["geometric mean loss"]) == ("0.01", "0.005")
-    assert transfer.rows[0] == ("uniform-phase", "lr", "-8", "—", "—", "-8", "—", "—", "0", "0")
+    assert transfer.rows[0] == ("uniform-phase", "lr", "arithmetic", "-8", "—", "—", "-8", "—", "—", "0", "0")
+    assert transfer.rows[1][2] == "geometric"
     assert transfer.latex().isascii()
     figures = EXPERIMENT.figures("quick", 1, store)
     assert sorted(figures) == ["mup-sweep-arithmetic", "mup-sweep-geometric"]

@@ -47,7 +47,7 @@ def test_tables_and_figures(tmp_path):
     gray, _, lab = EXPERIMENT.tables("paper", 1, store)
     row = dict(zip(gray.header, next(row for row in gray.rows if row[:2] == ("camera/gray", "sm20")), strict=True))
     assert row["MSE, paper"] == "0.002763"
-    assert row["verdict on the MSE"] == "one seed"
+    assert row["verdict on the MSE"] == "too few seeds"
     assert gray.rows[6][5] == "20.6"
     assert set(column(lab, "verdict on the MSE")) == {"not run", "needs no training"}
     answers = [table.notes[0].partition(": ")[2] for table in (gray, lab)]
@@ -81,7 +81,7 @@ def test_a_sweep_that_is_not_complete_gets_no_verdict(tmp_path):
     fill(store, [run for run in runs if not isinstance(run, ReferenceRun)][:9], error)
     table = EXPERIMENT.tables("paper", 1, store)[0]
     found = {row[1]: row[-1] for row in table.rows if row[0] == "camera/gray"}
-    assert found["uniform-phase"] == "one seed"
+    assert found["uniform-phase"] == "too few seeds"
     assert found["sm20"] == "partly run"
     assert found["cvp26-1"] == "not run"
     figure = EXPERIMENT.figures("paper", 1, store)["omega-sweep"]
@@ -100,9 +100,9 @@ def test_networks_that_diverged_are_told_from_those_not_run(tmp_path):
     rows = {row[1]: dict(zip(table.header, row, strict=True)) for row in table.rows if row[0] == "camera/gray"}
     assert [row["verdict on the MSE"] for row in rows.values()][:4] == [
         "diverged",
-        "one seed",
+        "too few seeds",
         "diverged",
-        "one seed",
+        "too few seeds",
     ]
     assert rows["sm20"]["of 21 ω₀"] == "21"
     assert table.notes[0].endswith(": 0 of 1 with a complete sweep; in the paper 2 of 4.")

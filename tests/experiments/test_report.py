@@ -21,7 +21,7 @@ def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
         *("report.md", "report.html", "records.csv", "records.parquet", "records.jsonl")
     ]
     text = paths[0].read_text()
-    artefact = "In the paper: section 4.1, table and figure of narrow networks."
+    artefact = "In the paper: section 4.3, table and figure of narrow networks."
     assert f"## narrow\n\n{artefact} 8 of 8 runs, and 8 with further seeds.\n" in text
     assert "## narrow (quick preset, a reduced protocol that is not the paper's)" in text
     missing = ", ".join(f"{scheme} (1 of 1)" for scheme in SCHEMES[1:])

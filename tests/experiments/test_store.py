@@ -51,6 +51,18 @@ def test_a_broken_file_says_what_to_do(tmp_path, run):
     path.write_text("{}")
     with pytest.raises(ValueError, match=r"\.json: not a record .*; remove it, and the run is computed again"):
         store.get(run)
+    with pytest.raises(ValueError, match="not a record"):
+        assert run in store  # it would be taken for done
+
+
+def test_records_of_other_numerics_are_left_out(tmp_path, run, monkeypatch):
+    store = Store(tmp_path)
+    monkeypatch.setattr("uniphase.experiments.runs.NUMERICS", 0)
+    store.put(record(run, {}))
+    monkeypatch.undo()
+    assert list(store.records()) == []
+    store.put(record(run, {}))
+    assert len(list(store.records())) == 1
 
 
 def test_packed_records_come_back_without_their_large_arrays(tmp_path, run):
@@ -79,7 +91,7 @@ def test_a_run_that_is_packed_and_computed_again_has_its_arrays(tmp_path, run):
 
 def test_a_broken_line_names_its_file(tmp_path, run):
     (tmp_path / PACKED).write_text("{}\n")
-    with pytest.raises(ValueError, match=r"records\.jsonl: not a record"):
+    with pytest.raises(ValueError, match=r"records\.jsonl, line 1: not a record .*; remove that line"):
         Store(tmp_path).get(run)
 
 

@@ -15,10 +15,11 @@ TABLE = Table("t", "A & B", ("network", "ω₀"), (("sm_20", "1 ± 2"), ("a|b", 
         ("8.00", [9.9, 10.1, 10.0], False, "better"),
         ("0.0100", [0.0201, 0.0199, 0.0200], True, "worse"),
         ("0.0400", [0.0201, 0.0199, 0.0200], True, "better"),
-        ("0.000000", [1e-7, 3e-7], True, "inside the spread"),  # all of these print as zero
+        ("0.000000", [1e-7, 2e-7, 3e-7], True, "inside the spread"),  # all of these print as zero
         ("0.000000", [1e-5, 1.1e-5, 1.05e-5], True, "worse"),
-        ("10.28", [10.28], False, "one seed"),
-        ("10.28", [99.0, math.nan], False, "one seed"),
+        ("10.28", [10.28], False, "too few seeds"),
+        ("10.28", [7.0, 7.1], False, "too few seeds"),
+        ("10.28", [99.0, math.nan], False, "too few seeds"),
         ("10.28", [], False, "not run"),
         (None, [10.0], False, "not printed"),
         ("10.28", [9.9, 10.1, math.nan, 10.5], False, "inside the spread"),
@@ -30,9 +31,9 @@ def test_verdicts_follow_the_rule(printed, ours, lower, expected):
 
 
 def test_the_interval_is_that_of_one_more_run():
-    """Two runs at 0 and 2: t = 12.706 with one degree of freedom, s = √2, √(1 + 1/2); the end is 1 + 22.006."""
-    assert verdict("23.00", [0.0, 2.0], "paper", lower_is_better=False) == "inside the spread"
-    assert verdict("23.03", [0.0, 2.0], "paper", lower_is_better=False) == "worse"
+    """Runs at 0, 1 and 2: t = 4.303 with two degrees of freedom, s = 1, √(1 + 1/3); the end is 1 + 4.968."""
+    assert verdict("5.97", [0.0, 1.0, 2.0], "paper", lower_is_better=False) == "inside the spread"
+    assert verdict("5.98", [0.0, 1.0, 2.0], "paper", lower_is_better=False) == "worse"
 
 
 def test_spreads():
@@ -52,6 +53,7 @@ def test_a_table_in_three_languages():
     assert r"sm\_20 & 1 $\pm$ 2 \\" in latex
     assert r"\caption{A \& B}" in latex
     assert r"network & $\omega$$_0$ \\" in latex
+    assert latex.count(r"\begin") == latex.count(r"\end") == 3
     assert latex.isascii()
 
 

@@ -7,22 +7,22 @@ does not matter where a machine fails or who starts the command again.
 import contextlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from .experiment import Experiment
-from .runs import Preset, Run, execute_together, identify
+from .runs import Preset, Run, execute_together, identify, provenance
 from .store import Store
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 Engine = Literal["serial", "dask"]
 
-# Runs of one shape that go together on a GPU, which a small network does not fill: a sweep over 21 rates or
-# frequencies. On a CPU it is no faster (see protocol.py), and what is computed one by one is lost one by one.
+# Runs of one shape that go together where that is faster: a sweep over 21 rates or frequencies.
 _TOGETHER = 21
 # How often a group may lose its worker before it is taken for the cause, and how often it is tried again after an
 # error, as of a file system that hiccups.
@@ -76,9 +76,9 @@ def reproduce(
         raise ValueError(f"workers is {workers}; it must be positive, and is not for a cluster that has an address")
     computed = 0
     for number in range(len(experiment.stages)):
-        require_stages(experiment, number, preset, seeds, store)
         runs = select(experiment.stage(number, preset, seeds, store), only)
         missing = [run for run in runs if run not in store]
+        require_forerunners(experiment, preset, missing, store)
         job = missing, store, len(runs) - len(missing), callback or (lambda progress: None)
         if missing and engine == "serial":
             _serial(*job)
@@ -88,21 +88,23 @@ def reproduce(
     return computed
 
 
-def require_stages(experiment: Experiment, number: int, preset: Preset, seeds: int, store: Store) -> None:
-    """A stage may begin when all runs of those before it are stored."""
-    for earlier in range(number):
-        missing = sum(run not in store for run in experiment.stage(earlier, preset, seeds, store))
-        if missing:
-            raise ValueError(
-                f"{experiment.name}: stage {number + 1} depends on {missing} runs of stage {number} that are not "
-                "stored; run them first, without --only"
-            )
+def require_forerunners(experiment: Experiment, preset: Preset, runs: Sequence[Run], store: Store) -> None:
+    """Runs may be computed when those that they depend on are stored."""
+    needed = dict.fromkeys(before for run in runs for before in experiment.forerunners(preset, run))
+    missing = [run for run in needed if run not in store]
+    if missing:
+        raise ValueError(
+            f"{experiment.name}: these runs depend on {len(missing)} that are not stored, such as "
+            f"{missing[0].label!r}; run them first, without --only"
+        )
 
 
 def select(runs: Sequence[Run], only: str) -> list[Run]:
-    """The runs whose label has all the words, each once, though several may coincide."""
-    words = only.split()
-    return list({identify(run): run for run in runs if all(word in run.label.split() for word in words)}.values())
+    """The runs whose label has all the words, and their companions; each once, though several may coincide."""
+    words, all_of = only.split(), {identify(run): run for run in runs}
+    chosen = {key: run for key, run in all_of.items() if all(word in run.label.split() for word in words)}
+    beside = {identify(run) for each in chosen.values() for run in each.companions}
+    return [run for key, run in all_of.items() if key in chosen or key in beside]
 
 
 def compute_stored(runs: Sequence[Run], directory: str, tell: Callable[[int], Any] | None = None) -> list[str]:
@@ -117,17 +119,43 @@ def compute_stored(runs: Sequence[Run], directory: str, tell: Callable[[int], An
     return [identify(run) for run in runs]
 
 
-def groups(runs: Sequence[Run], together: int) -> list[list[Run]]:
-    """Runs of one shape, so many at a time."""
+def groups(runs: Sequence[Run], gain: Callable[[list[list[Run]]], list[bool]]) -> list[list[Run]]:
+    """Runs that are computed together: those of one shape, some at a time, if they `gain` by it; else each by itself.
+
+    `gain` is asked once, with a group of every shape that several runs have.
+    """
     by_shape: dict[Any, list[Run]] = {}
     for run in runs:
         by_shape.setdefault(run.shape, []).append(run)
-    return [same[i : i + together] for same in by_shape.values() for i in range(0, len(same), together)]
+    several = {shape: same[:_TOGETHER] for shape, same in by_shape.items() if len(same) > 1}
+    gains = dict(zip(several, gain(list(several.values())), strict=True))
+    parts = []
+    for shape, same in by_shape.items():
+        count = _TOGETHER if gains.get(shape) else 1
+        parts += [same[i : i + count] for i in range(0, len(same), count)]
+    return parts
+
+
+def faster_together(runs: list[Run]) -> bool:
+    """Whether runs of one shape take less time together than one after the other, by steps that are timed here.
+
+    On a CPU a network keeps all cores busy, and it was measured not to be faster (see protocol.py).
+    """
+    import jax
+
+    if jax.default_backend() == "cpu":
+        return False
+    measure = type(runs[0]).measure_step
+    try:
+        alone, all_of_them = measure(runs[:1]), measure(runs)
+    except jax.errors.JaxRuntimeError:  # they do not fit into its memory
+        return False
+    return alone is not None and all_of_them is not None and all_of_them < len(runs) * alone
 
 
 def _serial(runs: list[Run], store: Store, done: int, tell: Tell) -> None:
-    total, together = done + len(runs), _TOGETHER if gpus() else 1
-    for group in groups(runs, together):
+    total = done + len(runs)
+    for group in groups(runs, lambda candidates: [faster_together(candidate) for candidate in candidates]):
         label, steps = group[0].label, group[0].work
 
         def stepped(step: int, label=label, steps=steps, done=done) -> None:
@@ -142,28 +170,38 @@ def _distributed(
     runs: list[Run], store: Store, done: int, tell: Tell, address: str | None, workers: int | None
 ) -> None:
     with _cluster(address, workers) as client:
-        from distributed import KilledWorker, as_completed
+        from distributed import as_completed
 
         client.wait_for_workers(1)  # those of a queue may take their time
-        together = _TOGETHER if max(cast(dict[str, int], client.run(gpus)).values(), default=0) else 1
         total, of_future = done + len(runs), {}
         store.directory.mkdir(parents=True, exist_ok=True)
-        for group in groups(runs, together):
+
+        def gain(candidates: list[list[Run]]) -> list[bool]:
+            timed = [client.submit(faster_together, group, retries=_RETRIES, pure=False) for group in candidates]
+            return [_result(future, group) for future, group in zip(timed, candidates, strict=True)]
+
+        for group in groups(runs, gain):
             # A key of its own for every attempt: the store says what is done, not the scheduler's memory.
             future = client.submit(compute_stored, group, str(store.directory.resolve()), retries=_RETRIES, pure=False)
             of_future[future] = group
         for future in as_completed(list(of_future)):
             group = of_future.pop(future)
-            try:
-                future.result()
-            except KilledWorker as error:
-                raise OSError(
-                    f"{group[0].label}: its workers died, one after the other; look into their logs, as it may need "
-                    "more memory than they have"
-                ) from error
+            _result(future, group)
             _require_visible(group, store)
             done += len(group)
             tell(Progress(done, total, group[0].label, group[0].work, group[0].work))
+
+
+def _result(future: "Future", group: list[Run]) -> Any:
+    from distributed import KilledWorker
+
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise OSError(
+            f"{group[0].label}: its workers died, one after the other; look into their logs, as it may need more "
+            "memory than they have"
+        ) from error
 
 
 def _require_visible(group: list[Run], store: Store) -> None:
@@ -190,8 +228,10 @@ def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
             with Client(address) as client:
                 yield client
             return
-        environments = _environments(workers)
-        specs = {i: {"cls": Nanny, "options": {"nthreads": 1, "env": env}} for i, env in enumerate(environments)}
+        environments = worker_environments(workers)
+        # Dask would limit the memory of a worker by its threads, but a run takes all that it needs.
+        options = {"nthreads": 1, "memory_limit": 0}
+        specs = {i: {"cls": Nanny, "options": options | {"env": env}} for i, env in enumerate(environments)}
         scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}}
         with (
             SpecCluster(workers=specs, scheduler=scheduler, silence_logs=cast(bool, logging.ERROR)) as cluster,
@@ -200,20 +240,22 @@ def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
             yield client
 
 
-def _environments(workers: int | None) -> list[dict[str, str]]:
+def worker_environments(workers: int | None) -> list[dict[str, str]]:
     """What sets the workers of this machine apart: one for each GPU, otherwise one for every four cores."""
     devices = gpus()
     if workers is None:
-        workers = devices or max(1, (os.cpu_count() or 1) // 4)
-    return [{"CUDA_VISIBLE_DEVICES": str(i % devices)} if devices else {} for i in range(workers)]
+        workers = len(devices) or max(1, (os.cpu_count() or 1) // 4)
+    return [{"CUDA_VISIBLE_DEVICES": devices[i % len(devices)]} if devices else {} for i in range(workers)]
 
 
-def gpus() -> int:
-    """The number of NVIDIA's GPUs in this machine, without taking hold of them."""
+def gpus() -> list[str]:
+    """NVIDIA's GPUs in this machine, or those that the user has chosen of them, without taking hold of any."""
     if shutil.which("nvidia-smi") is None:
-        return 0
+        return []
+    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [device for device in chosen.split(",") if device]
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
-    return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
+    return [str(i) for i, _ in enumerate(re.findall("^GPU ", listed.stdout, re.MULTILINE))]
 
 
 class Estimate(NamedTuple):
@@ -231,7 +273,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(runs: Sequence[Run], store: Store) -> list[Estimate]:
-    """The time that is left, from stored records or a few steps of each kind."""
+    """The time that is left on this device, from records made by it or a few steps of each kind, one run at a time."""
     rows, known = [], _known_steps(store)
     by_cost: dict[str, list[Run]] = {}
     for run in runs:
@@ -240,17 +282,18 @@ def estimate(runs: Sequence[Run], store: Store) -> list[Estimate]:
         missing = [run for run in same if run not in store]
         seconds = known.get(cost)
         if seconds is None and missing:
-            seconds = missing[0].measure_step()
+            seconds = type(missing[0]).measure_step(missing[:1])
         left = sum(run.work for run in missing)
         rows.append(Estimate(cost, len(same), len(same) - len(missing), left, seconds))
     return rows
 
 
 def _known_steps(store: Store) -> dict[str, float]:
-    """Seconds of a step by the records, all of one cost together."""
+    """Seconds of a step by the records of this device, all of one cost together."""
     seconds: dict[str, float] = {}
     steps: dict[str, int] = {}
-    for record in store.records():
+    here = provenance()["device"]
+    for record in (record for record in store.records() if record.provenance["device"] == here):
         seconds[record.cost] = seconds.get(record.cost, 0.0) + record.seconds
         steps[record.cost] = steps.get(record.cost, 0) + record.work
     return {cost: seconds[cost] / steps[cost] for cost in seconds}

@@ -28,6 +28,7 @@ class Experiment:
     - `stages`: the runs of a preset for a number of seeds. A stage may look up the records of those before it.
     - `tables`, `figures`: made from the records that there are, for a preset and a number of seeds; the figures by the
         names of their files.
+    - `forerunners`: the runs of earlier stages that a run depends on.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Experiment:
     stages: tuple[Stage, ...]
     tables: Callable[[Preset, int, Store], Sequence[Table]]
     figures: Callable[[Preset, int, Store], "Mapping[str, Figure]"]
+    forerunners: Callable[[Preset, Run], Sequence[Run]] = lambda preset, run: ()
 
     def runs(self, preset: Preset, seeds: int, store: Store) -> list[Run]:
         """All runs, each once. Those of a stage whose forerunners are missing are provisional, and only counted."""

@@ -28,6 +28,8 @@ from ..schemes import get_scheme
 from .runs import LoneRun, Outcome, Run
 
 Scaling = Literal["standard", "lr", "lr+ll"]
+# The sine networks that matched moments are compared with; they differ in nothing but numbers.
+BASELINES = ("sm20", "cvp26-0", "cvp26-1")
 # The width at which the rates of μP are those of the standard parametrization.
 BASE_WIDTH = 64
 
@@ -112,8 +114,9 @@ class FitRun(Run):
 
     @property
     def shape(self) -> Hashable:
-        group = "sine" if self.scheme in ("sm20", "cvp26-0", "cvp26-1") else self.scheme
-        return self.signal, group, self.width, self.depth, self.steps, self.epsilon
+        group = "sine" if self.scheme in BASELINES else self.scheme
+        switches = tuple(name for name, value in self.options if value is True)  # they may add a bias; numbers do not
+        return self.signal, group, switches, self.width, self.depth, self.steps, self.epsilon
 
     @property
     def work(self) -> int:
@@ -121,8 +124,7 @@ class FitRun(Run):
 
     @property
     def cost(self) -> str:
-        activation = {"uniform-phase": "sine", "sm20": "sine", "cvp26-0": "sine", "cvp26-1": "sine"}
-        name = activation.get(self.scheme, self.scheme)
+        name = "sine" if self.scheme in ("uniform-phase", *BASELINES) else self.scheme
         return f"{name} {self.depth} × {self.width} on {_samples(self.signal)} samples"
 
     def effective(self) -> dict[str, Any]:
@@ -131,6 +133,10 @@ class FitRun(Run):
         if self.width == BASE_WIDTH:
             config["scaling"] = "standard"
         return config
+
+    @property
+    def companions(self) -> "Sequence[Run]":
+        return [ReferenceRun(self.signal)]
 
     def blueprint(self) -> Blueprint:
         scheme = get_scheme(self.scheme)
@@ -160,14 +166,16 @@ class FitRun(Run):
             outcomes.append(Outcome(_losses(trace.losses) | metrics, {"losses": trace.losses} | arrays, trace.seconds))
         return outcomes
 
-    def measure_step(self) -> float:
+    @staticmethod
+    def measure_step(runs: "Sequence[FitRun]") -> float:
         from ..protocol import fit_together
 
-        (network, rates), count, seconds = _start(self), 1, 1.0
+        networks, rates = zip(*map(_start, runs), strict=True)
+        first, count, seconds = runs[0], 1, 1.0
         for _ in range(3):  # one step to compile, one to see how many take a second, and these
-            count = max(1, min(self.steps, round(count / seconds)))
-            (trace,) = fit_together([network], self.signal.field(), rates=[rates], steps=count, epsilon=self.epsilon)
-            seconds = trace.seconds
+            count = max(1, min(first.steps, round(count / seconds)))
+            traces = fit_together(networks, first.signal.field(), rates=rates, steps=count, epsilon=first.epsilon)
+            seconds = sum(trace.seconds for trace in traces)
         return seconds / count
 
 

@@ -1,4 +1,4 @@
-"""Section 4.1 again, with networks of width 16."""
+"""Section 4.3: the image of section 4.1 again, with networks of width 16."""
 
 from .cameraman import Protocol, experiment
 from .fits import Signal
@@ -9,5 +9,5 @@ PROTOCOLS: dict[Preset, Protocol] = {
     "quick": Protocol(Signal("camera", "gray", 64, 256), width=16, depth=11, steps=1000),
 }
 EXPERIMENT = experiment(
-    "narrow", "section 4.1, table and figure of narrow networks", "Cameraman, narrow networks (N = 16)", PROTOCOLS
+    "narrow", "section 4.3, table and figure of narrow networks", "Cameraman, narrow networks (N = 16)", PROTOCOLS
 )

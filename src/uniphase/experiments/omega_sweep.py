@@ -1,4 +1,4 @@
-"""Section 4.3: is there an ω₀ that beats matched moments? 12 images, three baselines at 21 frequencies each."""
+"""Section 4.4: is there an ω₀ that beats matched moments? 12 images, three baselines at 21 frequencies each."""
 
 import math
 import statistics
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..schemes import IMAGE_OMEGA
 from .cameraman import Protocol, values
 from .experiment import Experiment, printed, titled
-from .fits import FitRun, ReferenceRun, Signal
+from .fits import BASELINES, FitRun, ReferenceRun, Signal
 from .moments import task
 from .runs import Preset, Record, Run
 from .store import Store
@@ -17,7 +17,6 @@ from .tables import MISSING, Table, spread, verdict
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BASELINES = ("sm20", "cvp26-0", "cvp26-1")
 OMEGAS = tuple(IMAGE_OMEGA * 10 ** (q / 5) for q in range(-10, 11))
 SPACES = {"gray": "grayscale", "rgb": "RGB", "lab": "CIELAB"}
 _SIZES: dict[Preset, tuple[int, int, Protocol]] = {
@@ -183,4 +182,4 @@ def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
     return figures
 
 
-EXPERIMENT = Experiment("omega-sweep", "section 4.3, figure and three tables; appendix F", (_runs,), _tables, _figures)
+EXPERIMENT = Experiment("omega-sweep", "section 4.4, figure; appendices E and F", (_runs,), _tables, _figures)

@@ -75,8 +75,14 @@ class Run(ABC):
         """What the time of a step depends on, in words."""
         return self.kind
 
-    def measure_step(self) -> float | None:
-        """Seconds of a step, measured now; `None` if the run is too short to be worth it."""
+    @property
+    def companions(self) -> "Sequence[Run]":
+        """Runs that its tables and figures need beside it, if they are of the same experiment."""
+        return ()
+
+    @staticmethod
+    def measure_step(runs: "Sequence[Any]") -> float | None:
+        """Seconds of a step of runs of one shape together, measured now; `None` if it is not worth it."""
         return None
 
 
@@ -96,7 +102,11 @@ class LoneRun(Run):
 
 def identify(run: Run) -> str:
     """The name of a run's record."""
-    content = {"numerics": NUMERICS, "kind": run.kind, "config": run.effective()}
+    return _identity(run.kind, run.effective())
+
+
+def _identity(kind: str, config: Mapping[str, Any]) -> str:
+    content = {"numerics": NUMERICS, "kind": kind, "config": config}
     return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
 
 
@@ -121,6 +131,11 @@ class Record:
     provenance: Mapping[str, Any]
     load: Callable[[], Mapping[str, np.ndarray]]
 
+    @property
+    def current(self) -> bool:
+        """Whether it was made by the present version of the numerics."""
+        return self.identity == _identity(self.kind, self.config)
+
 
 def execute(run: Run) -> Record:
     """Compute one run."""
@@ -132,6 +147,7 @@ def execute_together(
 ) -> list[Record]:
     """Compute runs of one shape."""
     assert len({run.shape for run in runs}) == 1
+    commit()  # that of the source that computes, whatever is checked out by the time that it is done
     outcomes = type(runs[0]).compute_together(runs, checkpoint, callback)
     return [_record(run, outcome) for run, outcome in zip(runs, outcomes, strict=True)]
 

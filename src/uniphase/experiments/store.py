@@ -39,8 +39,7 @@ class Store:
         self.directory = Path(directory)
 
     def __contains__(self, run: Run) -> bool:
-        identity = identify(run)
-        return self._path(identity).exists() or identity in self._packed
+        return self.get(run) is not None
 
     def get(self, run: Run, *, needs: str | None = None) -> Record | None:
         """The record of a run, if it was computed and, where one is needed, has an array of that name."""
@@ -60,10 +59,12 @@ class Store:
             temporary.write_text(json.dumps(content, indent=1, allow_nan=False))
 
     def records(self) -> Iterator[Record]:
-        """All records, in the order of their identities."""
+        """All records of the present version, in the order of their identities."""
         loose = {path.stem: path for path in (self.directory / "records").glob("*.json")}
         for identity in sorted({*loose, *self._packed}):
-            yield self._read(loose[identity]) if identity in loose else self._packed[identity]
+            record = self._read(loose[identity]) if identity in loose else self._packed[identity]
+            if record.current:
+                yield record
 
     def checkpoint(self, runs: Sequence[Run]) -> Path:
         """Where runs that are computed together keep their state."""
@@ -78,19 +79,24 @@ class Store:
     def _packed(self) -> Mapping[str, Record]:
         path = self.directory / PACKED
         lines = path.read_text().splitlines() if path.exists() else []
-        records = [_parse(line, path, lambda content: _kept_arrays(content["arrays"])) for line in lines]
+        records = [
+            _parse(line, f"{path}, line {number}", "that line", lambda content: _kept_arrays(content["arrays"]))
+            for number, line in enumerate(lines, 1)
+        ]
         return {record.identity: record for record in records}
 
     def _read(self, path: Path) -> Record:
-        return _parse(path.read_text(), path, lambda content: _arrays(path.with_suffix(".npz")))
+        return _parse(path.read_text(), str(path), "it", lambda content: _arrays(path.with_suffix(".npz")))
 
 
-def _parse(text: str, path: Path, load: Callable[[Mapping[str, Any]], Mapping[str, np.ndarray]]) -> Record:
+def _parse(text: str, place: str, remove: str, load: Callable[[Mapping[str, Any]], Mapping[str, np.ndarray]]) -> Record:
     try:
         content = json.loads(text)
         return Record(**{name: content[name] for name in _HEADER}, load=lambda: load(content))
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: not a record ({error!r}); remove it, and the run is computed again") from error
+        raise ValueError(
+            f"{place}: not a record ({error!r}); remove {remove}, and the run is computed again"
+        ) from error
 
 
 def _arrays(path: Path) -> Mapping[str, np.ndarray]:

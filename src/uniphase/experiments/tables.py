@@ -14,10 +14,12 @@ RULE = (
     "Verdicts on networks: a printed figure is one run with an unknown seed. It is *inside the spread* if it lies, to "
     "the precision that it is printed in, within the 95 % prediction interval for one more run, mean ± t·s·√(1 + 1/n), "
     "from the mean and the standard deviation s of our n seeds (errors on a logarithmic scale). Otherwise ours is "
-    "*better* or *worse*; of many lines, one in twenty is by chance. *One seed* has no spread, and nothing follows "
-    "from it. Runs that diverged are counted beside the mean and left out of it; *diverged*: all did. *Not run*: there "
-    "is no record. *No verdict*: the protocol is not the paper's."
+    "*better* or *worse*; of many lines, one in twenty is by chance. With fewer than three seeds there are *too few* "
+    "for a spread. Runs that diverged are counted beside the mean and left out of it; *diverged*: all did. *Not run*: "
+    "there is no record. *No verdict*: the protocol is not the paper's."
 )
+# Two seeds have an interval, too, but it is 22 times as wide as they are apart.
+_FEWEST = 3
 MISSING = "—"
 
 
@@ -45,11 +47,23 @@ class Table:
         return f"<table><caption>{html.escape(self.title)}</caption>\n{body}\n</table>{notes}"
 
     def latex(self) -> str:
+        """For a document with booktabs and adjustbox, by which a table that is too large for the page shrinks to it."""
         lines = [" & ".join(map(_tex, row)) + r" \\" for row in (self.header, *self.rows)]
         rows = "\n".join([r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"])
         columns = "l" + "r" * (len(self.header) - 1)
-        body = f"\\begin{{tabular}}{{{columns}}}\n{rows}\n\\end{{tabular}}"
-        return f"\\begin{{table}}\n\\centering\n\\caption{{{_tex(self.title)}}}\n{body}\n\\end{{table}}\n"
+        parts = [
+            r"% \usepackage{adjustbox, booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_tex(self.title)}}}",
+            r"\begin{adjustbox}{max width=\linewidth, max totalheight=0.9\textheight}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            rows,
+            r"\end{tabular}",
+            r"\end{adjustbox}",
+            r"\end{table}",
+        ]
+        return "\n".join(parts) + "\n"
 
 
 def prose(text: str) -> str:
@@ -68,8 +82,8 @@ def verdict(printed: str | None, ours: Sequence[float], preset: Preset, *, lower
         return "no verdict"
     if printed is None:
         return "not printed"
-    if len(ours) == 1:
-        return "one seed"
+    if len(ours) < _FEWEST:
+        return "too few seeds"
     low, high = _interval(ours, logarithmic=lower_is_better)
     half = 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)
     below, above = high < float(printed) - half, low > float(printed) + half
@@ -126,6 +140,7 @@ _MATHS = {
     "‖": r"\|",
     "¼": r"\frac14",
     "₀": "_0",
+    "₁": "_1",
     "₂": "_2",
     "¹": "^1",
     "²": "^2",

@@ -26,14 +26,17 @@ _POSITION = (0.3, -0.7)
 _LEVEL = 1e-6
 
 STATEMENTS = {
-    "output-gramian": "E JJᵀ = I between the first and the last hidden layer",
-    "input-gramian": "E JᵀJ = I between the first and the last hidden layer",
+    "output-gramian": "E JJᵀ = I for J = ∂x_L/∂x₀, through all hidden layers",
+    "input-gramian": "E JᵀJ = I for J = ∂x_L/∂x₀, through all hidden layers",
+    "inner-output-gramian": "E JJᵀ = I for J = ∂x_L/∂x₁, between two hidden layers",
+    "inner-input-gramian": "E JᵀJ = I for J = ∂x_L/∂x₁, between two hidden layers",
     "mean": "E f = μ",
     "covariance": "Cov f = Σ",
     "structure-tensor": "E ∇fᵀΣ⁻¹∇f = Ω",
     "independence": "cos z and W are uncorrelated, and so are their squares",
     "gradient-gramian": "E (∇W)ᵀ∇W = ¼‖g‖² I for a fixed cotangent g",
     "loss-gradient-gramian": "E (∇W)ᵀ∇W ≈ ¼‖g‖² I for the cotangent of a loss (a heuristic)",
+    "loss-input-gradient": "E ‖∇x₀‖² ≈ ‖g‖² for the cotangent of a loss (a heuristic)",
 }
 
 
@@ -105,9 +108,9 @@ def _statistic(statement: str, network):
 
     x, mean = jnp.asarray(_POSITION, np.float32), jnp.asarray(_TARGET.mean, np.float32)
     hidden = len(network.layers) - 1
-    if statement in ("output-gramian", "input-gramian"):
-        j = jacobian(network, x, 1, hidden)
-        return j @ j.T if statement == "output-gramian" else j.T @ j
+    if statement.endswith(("output-gramian", "input-gramian")):
+        j = jacobian(network, x, 2 if statement.startswith("inner") else 1, hidden)
+        return j @ j.T if statement.endswith("output-gramian") else j.T @ j
     if statement == "mean":
         return network(x)
     if statement == "covariance":
@@ -121,10 +124,12 @@ def _statistic(statement: str, network):
         slopes = jnp.cos(layer.preactivation(h[hidden - 1]))[:, None]
         squares = (slopes**2 - 0.5) * (layer.weight**2 - 2 / layer.weight.shape[1])
         return jnp.stack([slopes * layer.weight, squares])
-    # The second hidden layer, whose input is the output of another hidden layer.
     cotangent = jnp.ones(h[hidden].shape, np.float32)
-    if statement == "loss-gradient-gramian":
+    if statement.startswith("loss"):
         cotangent = jax.grad(lambda top: jnp.sum(jnp.square(network.layers[-1](top) - mean)) / 2)(h[hidden])
+    if statement == "loss-input-gradient":
+        return jnp.sum((jacobian(network, x, 1, hidden).T @ cotangent) ** 2) / jnp.sum(cotangent**2)
+    # The second hidden layer, whose input is the output of another hidden layer.
     back = jacobian(network, x, 3, hidden).T @ cotangent
     slopes = jnp.cos(network.layers[2].preactivation(h[2]))
     gradient = jnp.outer(slopes * back, h[2])
@@ -138,6 +143,8 @@ def _expected(statement: str, width: int) -> np.ndarray:
         return _TARGET.covariance
     if statement == "structure-tensor":
         return _TARGET.structure_tensor
+    if statement == "loss-input-gradient":
+        return np.ones(1)
     return np.zeros((2, width, width)) if statement == "independence" else np.eye(width)
 
 
