@@ -289,6 +289,7 @@ def bad(here, monkeypatch) -> Path:
         (["photo.jpg", "--batch", "0"], 1, "batch is 0; it must be positive"),
         (["photo.jpg", "--lr", "nan"], 1, "learning_rate is nan; it must be positive"),
         (["photo.jpg", "--seconds", "0"], 1, "seconds is 0.0; it must be positive"),
+        (["photo.jpg", "--target-db", "nan"], 1, "target_db is nan; it must be finite"),
         (["photo.jpg", "--seed", "-1"], 1, "seed is -1; it must lie between 0 and"),
         (["photo.jpg", "--size", "1"], 1, "size is 1; it must be at least 2"),
         (["photo.jpg", "--axes", "2"], 1, "photo.jpg: axes is 2, but only arrays"),
@@ -323,6 +324,7 @@ def test_a_fit_that_cannot_be_is_refused_in_one_line(run, bad, arguments, code, 
         (["info", "there.uniphase"], "there.uniphase: cannot be read as a uniphase network"),
         (["info", "folder.png"], "folder.png: a directory, not a uniphase network"),
         (["compare", "photo.jpg", "--schemes", "relu,siren"], "there is no scheme 'siren'; the known ones are"),
+        (["compare", "photo.jpg", "--schemes", "relu,relu"], "schemes has 'relu' 2 times; name each once"),
         (["compare", "photo.jpg", "--schemes", "relu", "--seeds", "0"], "seeds is 0; it must be at least 1"),
         (["compare", "none.png", "--schemes", "relu"], "none.png: no such file"),
     ],
@@ -360,8 +362,11 @@ def test_divergence_is_one_line_and_no_file(run, here):
 
 
 def test_no_memory_is_one_line_and_other_errors_are_not_hidden(run, monkeypatch):
-    def fail(message):
-        monkeypatch.setattr("uniphase.datasets.load", lambda *_, **__: (_ for _ in ()).throw(RuntimeError(message)))
+    def fail(message, kind=RuntimeError):
+        monkeypatch.setattr("uniphase.datasets.load", lambda *_, **__: (_ for _ in ()).throw(kind(message)))
+
+    fail("Unable to allocate 71.1 PiB", MemoryError)
+    assert run("moments", "camera") == (1, "", "uniphase: Unable to allocate 71.1 PiB; pass a smaller --size\n")
 
     fail("RESOURCE_EXHAUSTED: Out of memory allocating 4000000000000 bytes.\nmore")
     assert run("moments", "camera") == (1, "", "uniphase: out of memory; pass a smaller --width, --batch or --size\n")
@@ -454,11 +459,14 @@ def test_diagnose_a_file_for_programs(run, here):
         (["--scheme", "siren"], "there is no scheme 'siren'"),
         (["--network", "a.png"], "a.png: "),
         (["--network", "none.uniphase"], "none.uniphase: no such file"),
+        (["--network", "b.uniphase", "--scheme", "sm20"], "scheme is 'sm20', but the network is that of b.uniphase"),
+        (["--network", "b.uniphase", "--width", "7"], "width is 7, but the network is that of b.uniphase; leave out"),
+        (["--seed", "-1"], "seed is -1; it must lie between 0 and"),
     ],
 )
 def test_what_cannot_be_diagnosed(run, here, arguments, message):
     (here / "a.png").write_text("mine")
-    code, out, err = run("diagnose", "camera", *SMALL, *arguments)
+    code, out, err = run("diagnose", "camera", "--size", "16", *arguments)
     assert (code, out) == (1, "")
     assert f"uniphase: {message}" in err
     assert (here / "a.png").read_text() == "mine"
@@ -501,10 +509,14 @@ def test_an_interrupted_experiment_says_how_to_go_on(run, here, monkeypatch):
         (["reproduce", "moments", "--seeds", "0", "--dry-run"], "seeds is 0; it must be at least 1"),
         (["reproduce", "moments", "--only", "camera"], "only is 'camera', but no run has these words; --dry-run"),
         (["reproduce", "moments", "--address", "tcp://x"], "address is 'tcp://x', but the engine is 'serial'"),
+        (["reproduce", "moments", "--store", "file"], "store is 'file', but that is a file; pass a directory"),
+        (["reproduce", "moments", "--store", ""], "store is ''; pass a directory, '.' for the current one"),
+        (["report", "--store", "file"], "store is 'file', but that is a file; pass a directory"),
         (["report", "--store", "none"], "none: no records; run `uniphase reproduce` first, or pass --store"),
     ],
 )
 def test_errors_of_the_laboratory_are_one_line(run, here, arguments, message):
+    Path("file").write_text("mine")
     code, out, err = run(*arguments)
     assert (code, out) == (1, "")
     assert err.startswith(f"uniphase: {message}")

@@ -269,7 +269,7 @@ def diagnose(
     /,
     *,
     network: str | None = None,
-    scheme: str = "uniform-phase",
+    scheme: str | None = None,
     width: int | None = None,
     depth: int | None = None,
     size: int | None = None,
@@ -292,9 +292,11 @@ def diagnose(
     network
         A file that `uniphase fit` wrote, to be examined in place of a new network.
     scheme
-        Initialization of a new network; `uniphase schemes` lists them.
-    width, depth
+        Initialization of a new network; `uniphase schemes` lists them. Default: uniform-phase.
+    width
         Of a new network. Default: by the size of the signal.
+    depth
+        Hidden layers of a new network. Default: by the size of the signal.
     size
         Resize the signal first, so that its longest axis has this many samples.
     space
@@ -442,12 +444,11 @@ def report(*, store: str = _STORE, output: Annotated[str, Parameter(alias="-o")]
         Directory for report.md, report.html (all in one file), figures, LaTeX tables, and the records as CSV and, with
         the extra `lab` installed, Parquet; and as JSON lines, from which a report can be made again.
     """
-    from pathlib import Path
 
     from .experiments.report import write_report
     from .experiments.store import Store
 
-    paths = write_report(Store(store), Path(output))
+    paths = write_report(Store(store), output)
     print(f"wrote {', '.join(map(str, paths))}")
 
 
@@ -498,8 +499,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except BrokenPipeError:  # the reader of a pipe has seen enough; nothing is left to be flushed to it at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
-        except (ValueError, OSError, MemoryError) as error:
+        except (ValueError, OSError) as error:
             _fail(str(error))
+        except MemoryError as error:
+            _fail(f"{error or 'out of memory'}; pass a smaller --size")
         except RuntimeError as error:
             if "Out of memory" not in str(error):  # JAX has no type of its own for this
                 raise

@@ -123,6 +123,8 @@ def fit(
     recipe = recipe if steps is None else replace(recipe, steps=steps)
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds is {seconds}; it must be positive")
+    if target_db is not None and not math.isfinite(target_db):
+        raise ValueError(f"target_db is {target_db}; it must be finite")
     moments = estimate_moments(field) if moments is None else moments
     task = _Task.of(network, field, moments, recipe, seed)
     state = task.start(network)

@@ -170,6 +170,7 @@ def test_the_time_left_is_known_from_records_or_measured(tmp_path, sums, monkeyp
         ({"address": "tcp://x"}, "address is 'tcp://x', but the engine is 'serial'; pass --engine dask"),
         ({"workers": 2}, "workers is 2, but the engine is 'serial'; pass --engine dask"),
         ({"workers": 0, "engine": "dask"}, "workers is 0; it must be positive"),
+        ({"address": "there", "engine": "dask"}, r"address is 'there' \(.*\); pass that of a scheduler, as tcp://host"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, message, tmp_path, sums):

@@ -12,7 +12,7 @@ from .fakes import fill
 
 def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     store, narrow = Store(tmp_path / "store"), get_experiment("narrow")
-    fill(store, narrow.runs("paper", 2, store))
+    fill(store, narrow.runs("paper", 3, store))
     fill(store, narrow.runs("quick", 1, store)[:2])
     monkeypatch.setattr("uniphase.protocol.fit_together", None)  # reports never train
     output = tmp_path / "out"
@@ -22,13 +22,13 @@ def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     ]
     text = paths[0].read_text()
     artefact = "In the paper: section 4.3, table and figure of narrow networks."
-    assert f"## narrow\n\n{artefact} 8 of 8 runs, and 8 with further seeds.\n" in text
+    assert f"## narrow\n\n{artefact} 8 of 8 runs, and 16 with further seeds.\n" in text
     assert "## narrow (quick preset, a reduced protocol that is not the paper's)" in text
     missing = ", ".join(f"{scheme} (1 of 1)" for scheme in SCHEMES[1:])
     assert f"{artefact} 1 of 8 runs. Not run: {missing}.\n" in text
     assert "## audio\n\nIn the paper: section 4.2, figure of the audio fits. Not run." in text
     assert (
-        "| narrow | paper | 8 of 8 runs, and 8 with further seeds. | 7 better, 1 not printed, 1 needs no training |"
+        "| narrow | paper | 8 of 8 runs, and 16 with further seeds. | 7 better, 1 not printed, 1 needs no training |"
         in text
     )
     assert "| audio | paper | Not run. | — |" in text
@@ -56,6 +56,14 @@ def test_a_report_is_a_store_from_which_its_tables_are_made_again(tmp_path):
     pictures = "![narrow](figures/narrow.png)\n\n![narrow-losses](figures/narrow-losses.png)\n\n"
     assert (second / "report.md").read_text() == (first / "report.md").read_text().replace(pictures, "")
     assert not list((second / "figures").iterdir())
+
+
+def test_a_report_needs_a_directory(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for output, message in ((tmp_path / "file", "file', but that is a file"), ("", "output is ''; pass a directory")):
+        with pytest.raises(ValueError, match=message):
+            write_report(Store(tmp_path / "store"), output)
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_an_empty_store_has_no_report(tmp_path):

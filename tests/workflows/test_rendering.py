@@ -126,7 +126,7 @@ def test_scattered_points_are_rendered_at_a_size(here):
         ({"region": "0:1,a:b"}, "region is '0:1,a:b'; pass low:high"),
         ({"region": "0:1,0:1:2"}, "region is '0:1,0:1:2'; pass low:high"),
         ({"output": "a.jpg"}, "a.jpg: the suffix is '.jpg'; use .png, .wav or .npy"),
-        ({"output": "a.wav"}, "a.wav: the field is no sound; write .npy"),
+        ({"output": "a.wav"}, "a.wav: the field is no sound; write .png or .npy"),
         ({"output": "no/a.png"}, "no/a.png: there is no directory no; make it first"),
         ({"output": "b.npy"}, "b.npy: a directory; pass the path of a file"),
     ],

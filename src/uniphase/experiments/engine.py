@@ -225,7 +225,7 @@ def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
     settings = {"distributed.scheduler.allowed-failures": _LOST_WORKERS, "distributed.scheduler.worker-ttl": None}
     with dask.config.set(settings):
         if address is not None:
-            with Client(address) as client:
+            with _connect(address) as client:
                 yield client
             return
         environments = worker_environments(workers)
@@ -238,6 +238,15 @@ def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
             Client(cluster) as client,
         ):
             yield client
+
+
+def _connect(address: str) -> "Client":
+    from distributed import Client
+
+    try:
+        return Client(address)
+    except ValueError as error:
+        raise ValueError(f"address is {address!r} ({error}); pass that of a scheduler, as tcp://host:8786") from error
 
 
 def worker_environments(workers: int | None) -> list[dict[str, str]]:

@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from . import NAMES, get_experiment
 from .engine import select
 from .experiment import QUICK, Experiment
 from .runs import Preset, Record, Run
-from .store import PACKED, Store, pack, write_tables
+from .store import PACKED, Store, pack, require_directory, write_tables
 from .tables import MISSING, RULE, Table, prose
 
 TITLE = "Reproduction of “Stable initialization without the CLT”"
@@ -44,10 +45,11 @@ class Section:
         return self.experiment.name if self.preset == "paper" else f"{self.experiment.name} ({QUICK})"
 
 
-def write_report(store: Store, directory: Path) -> list[Path]:
+def write_report(store: Store, output: str | os.PathLike[str]) -> list[Path]:
     """Write Markdown, HTML, figures, LaTeX tables and the table of all records; return the paths of the main files."""
     from .pictures import save
 
+    directory = require_directory("output", output)
     records = list(store.records())
     if not records:
         raise ValueError(f"{store.directory}: no records; run `uniphase reproduce` first, or pass --store")

@@ -27,6 +27,15 @@ PACKED = "records.jsonl"
 _KEPT = ("spectrum",)
 
 
+def require_directory(name: str, path: str | os.PathLike[str]) -> Path:
+    """The path of a directory, which need not exist yet."""
+    if not os.fspath(path):
+        raise ValueError(f"{name} is ''; pass a directory, '.' for the current one")
+    if Path(path).exists() and not Path(path).is_dir():
+        raise ValueError(f"{name} is {os.fspath(path)!r}, but that is a file; pass a directory")
+    return Path(path)
+
+
 class Store:
     """Records by the identity of their runs.
 
@@ -36,7 +45,7 @@ class Store:
     """
 
     def __init__(self, directory: str | os.PathLike[str]):
-        self.directory = Path(directory)
+        self.directory = require_directory("store", directory)
 
     def __contains__(self, run: Run) -> bool:
         return self.get(run) is not None

@@ -62,7 +62,11 @@ def compare(
         rows = compare("camera", ["uniform-phase", "sm20"], Options(size=16, steps=20)).rows
         ```
     """
-    schemes = [get_scheme(name).name for name in dict.fromkeys(schemes)]
+    schemes = [get_scheme(name).name for name in schemes]
+    if repeated := [name for name in schemes if schemes.count(name) > 1]:
+        raise ValueError(
+            f"schemes has {repeated[0]!r} {len(repeated)} times; name each once, and pass --seeds for more"
+        )
     if seeds < 1:
         raise ValueError(f"seeds is {seeds}; it must be at least 1")
     outputs = _comparison_outputs(signal, output)

@@ -9,14 +9,14 @@ from ..diagnostics import diagnose
 from ..doctor import Report
 from ..moments import estimate_moments
 from .outputs import require_writable, writing
-from .subjects import Options, Subject, draw_network, load_signal
+from .subjects import Options, Subject, draw_network, load_signal, require_seed
 
 
 def examine_signal(
     signal: str,
     options: Options,
     *,
-    scheme: str = "uniform-phase",
+    scheme: str | None = None,
     network: str | None = None,
     seed: int = 0,
     output: str | None = None,
@@ -27,7 +27,7 @@ def examine_signal(
     **Arguments:**
 
     - `signal`, `options`: a name or a file, and how to load it; of the rest, only the width and the depth are used.
-    - `scheme`, `seed`: what to draw. The seed also chooses the samples that are looked at.
+    - `scheme`, `seed`: what to draw, by default uniform-phase. The seed also chooses the samples that are looked at.
     - `network`: a `.uniphase` file to read, in place of drawing one.
     - `output`: the picture, a PNG.
     - `force`: whether a file that exists may be replaced.
@@ -37,6 +37,12 @@ def examine_signal(
         report = examine_signal("camera", Options(size=16, width=16), scheme="sm20")
         ```
     """
+    require_seed(seed)
+    drawn = {"scheme": scheme, "width": options.width, "depth": options.depth}
+    for name, value in drawn.items():
+        if network is not None and value is not None:
+            raise ValueError(f"{name} is {value!r}, but the network is that of {network}; leave out one of them")
+    scheme = "uniform-phase" if scheme is None else scheme
     target = None if output is None else Path(output)
     if target is not None:
         if target.suffix.lower() != ".png":

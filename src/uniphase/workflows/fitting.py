@@ -17,7 +17,7 @@ from ..recipes import Recipe
 from ..schemes import get_scheme
 from ..training import Diverged, Fit, Progress, fit
 from .outputs import require_writable, writing
-from .subjects import Options, Subject, choose_recipe, draw_network, evaluate_at, load_subject, shown_part
+from .subjects import Options, Subject, choose_recipe, draw_network, evaluate_at, load_subject, require_seed, shown_part
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,7 @@ def prepare(
         ```
     """
     get_scheme(scheme)
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed is {seed}; it must lie between 0 and 2³² - 1")
+    require_seed(seed)
     subject = load_subject(signal, options)
     outputs = _outputs(Path(f"{Path(signal).stem}.uniphase" if output is None else output), subject.field)
     interrupted = outputs.state.exists()

@@ -116,7 +116,7 @@ def _require_format(path: Path, saved: Saved, derivative: Derivative | None) -> 
         raise ValueError(f"{path}: a picture has 2 axes, but the network has {axes}; write .npy")
     if suffix == ".wav" and (saved.medium != "sound" or derivative is not None):
         what = f"the {derivative}" if derivative else "the field"
-        raise ValueError(f"{path}: {what} is no sound; write .npy")
+        raise ValueError(f"{path}: {what} is no sound; write {'.png or .npy' if axes == 2 else '.npy'}")
 
 
 def _picture(values: np.ndarray, saved: Saved, derivative: Derivative | None) -> np.ndarray:

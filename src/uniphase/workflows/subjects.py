@@ -79,6 +79,11 @@ def load_subject(signal: str, options: Options) -> Subject:
     return Subject(field, test, estimate_moments(field))
 
 
+def require_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed is {seed}; it must lie between 0 and 2³² - 1")
+
+
 def draw_network(subject: Subject, scheme: str, options: Options, seed: int) -> tuple[Blueprint, CoordinateMLP]:
     """The network of a scheme, in the size that was chosen or that follows from the signal."""
     field = subject.field
