@@ -8,6 +8,8 @@ see. Start it on the login node, in tmux or a small job of its own. If it ends b
 
 import argparse
 import subprocess
+import sys
+from pathlib import Path
 
 import dask.config
 from dask_jobqueue.slurm import SLURMCluster
@@ -42,7 +44,8 @@ def main() -> None:
         )
         with cluster:
             cluster.adapt(minimum_jobs=1, maximum_jobs=options.jobs)
-            command = ["uniphase", "reproduce", options.experiment, "--preset", "paper", "--store", options.store]
+            uniphase = Path(sys.executable).with_name("uniphase")  # of this environment, whether it is active or not
+            command = [str(uniphase), "reproduce", options.experiment, "--preset", "paper", "--store", options.store]
             command += ["--engine", "dask", "--address", cluster.scheduler_address, *others]
             raise SystemExit(subprocess.run(command).returncode)
 

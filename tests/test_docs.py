@@ -156,7 +156,7 @@ def test_the_slurm_script_runs_an_experiment_by_jobs(tmp_path):
     for name, command in QUEUE.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{command}\n")
         (tmp_path / name).chmod(0o755)
-    path = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
     options = ["--jobs", "1", "--store", "lab", "--walltime", "00:10:00", "--interface", "lo", "--only", "camera/gray"]
     done = subprocess.run(
         [sys.executable, ROOT / "docs" / "slurm.py", "moments", *options],

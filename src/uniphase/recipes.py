@@ -55,7 +55,7 @@ class Layered(Protocol):
 
 
 def default_size(field: Field) -> tuple[int, int]:
-    """The width and depth for a field: 256 and 3, and a smaller width below 30,000 values.
+    """The width and depth for a field: 256 and 3, and a smaller width below 25,600 values.
 
     !!! example
         ```python

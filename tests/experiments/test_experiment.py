@@ -1,9 +1,12 @@
+import numpy as np
 import pytest
 
 from uniphase.experiments import NAMES, get_experiment
 from uniphase.experiments.experiment import QUICK, printed, titled
 from uniphase.experiments.runs import identify
 from uniphase.experiments.store import Store
+
+from .fakes import fill, record
 
 # Runs of one seed in the paper's preset, each counted once: what appendix C asks for.
 RUNS = {
@@ -45,6 +48,19 @@ def test_what_is_quick_says_so(name, tmp_path):
     assert titles
     assert all(QUICK in title for title in titles)
     assert titled("x", "paper") == "x"
+
+
+@pytest.mark.parametrize("name", ["narrow", "cameraman", "audio", "omega-sweep", "mup-sweep", "spectrum"])
+def test_figures_of_what_is_quick_say_so(name, tmp_path):
+    experiment, store = get_experiment(name), Store(tmp_path)
+    runs = experiment.runs("quick", 1, store)
+    if name == "spectrum":
+        store.put(record(runs[0], {}, {"spectrum": np.ones(4)}))
+    else:
+        fill(store, [run for run in runs if run.kind == "reference" or run.scheme == "uniform-phase"])
+    figures = experiment.figures("quick", 1, store)
+    assert figures
+    assert all(QUICK in figure.get_suptitle() for figure in figures.values())
 
 
 def test_an_unknown_name_is_refused():

@@ -1,4 +1,4 @@
-"""Section 2, section 3 and appendix A: every exact statement by Monte Carlo, with its standard error."""
+"""Section 2, section 3 and appendix A: every statement by Monte Carlo, exact or not, with its standard error."""
 
 import dataclasses
 import math
@@ -182,7 +182,7 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
         "more standard errors than the bound, which all entries together exceed with probability 1e-6 if the statement "
         "is true. A heuristic is then *off by* so much."
     )
-    return [Table("theory", titled("The exact statements, by Monte Carlo", preset), header, tuple(rows), (note,))]
+    return [Table("theory", titled("Statements of the theory, by Monte Carlo", preset), header, tuple(rows), (note,))]
 
 
 EXPERIMENT = Experiment("theory", "theorems of sections 2 and 3, appendix A.3", (_runs,), _tables, lambda *_: {})

@@ -22,7 +22,7 @@ _EPS = 1e-8  # of both
 
 
 def param_groups(model: Model, lr: float, base_width: int) -> list[dict[str, Any]]:
-    """Groups for an optimizer whose best rate then stays the same at every width (μP).
+    """Groups for an optimizer whose best rate then changes little with the width (μP).
 
     Hidden matrices and the output weights get the rate `lr · base_width / width`; the input weights, the biases and
     whatever else is trained get `lr`.
