@@ -370,6 +370,8 @@ def test_no_memory_is_one_line_and_other_errors_are_not_hidden(run, monkeypatch)
 
     fail("RESOURCE_EXHAUSTED: Out of memory allocating 4000000000000 bytes.\nmore")
     assert run("moments", "camera") == (1, "", "uniphase: out of memory; pass a smaller --width, --batch or --size\n")
+    fail("", MemoryError)
+    assert run("moments", "camera") == (1, "", "uniphase: out of memory; pass a smaller --size\n")
     fail("a mistake of ours")
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         main(["moments", "camera"])

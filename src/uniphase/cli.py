@@ -396,7 +396,8 @@ def reproduce(
     seeds
         Number of runs of each kind: seeds 0, 1, and so on.
     only
-        Words that a run must have, as --dry-run prints them, e.g. "camera/gray uniform-phase".
+        Words that a run must have, as --dry-run prints them, e.g. "camera/gray uniform-phase". The bicubic row, which
+        its table needs, comes with it.
     engine
         "serial": in this process. "dask": on a cluster.
     address
@@ -413,7 +414,7 @@ def reproduce(
     from .experiments.store import Store
 
     chosen, records = [get_experiment(name) for name in (NAMES if experiment == "all" else [experiment])], Store(store)
-    runs = select([run for each in chosen for run in each.runs(preset, seeds, records)], only)
+    runs = select([run for each in chosen for run in select(each.runs(preset, seeds, records), only)], "")
     if not runs:
         raise ValueError(f"only is {only!r}, but no run has these words; --dry-run alone prints those that they have")
     if dry_run:
@@ -502,7 +503,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except (ValueError, OSError) as error:
             _fail(str(error))
         except MemoryError as error:
-            _fail(f"{error or 'out of memory'}; pass a smaller --size")
+            _fail(f"{str(error) or 'out of memory'}; pass a smaller --size")
         except RuntimeError as error:
             if "Out of memory" not in str(error):  # JAX has no type of its own for this
                 raise

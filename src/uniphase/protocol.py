@@ -217,7 +217,7 @@ def _each(function: Callable, *stacked: PyTree) -> PyTree:
 
 def _one_by_one() -> bool:
     """Networks take turns on a CPU, which a single one keeps busy; elsewhere all go at once."""
-    # 21 networks of width 16 take 1.2 to 1.4 times as long at once (two cores); benchmarks/speed.py times one by one.
+    # Within one program, 21 networks of width 16 take 1.2 to 1.4 times as long at once (two cores) as in turns.
     return jax.default_backend() == "cpu"
 
 

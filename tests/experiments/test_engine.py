@@ -48,6 +48,7 @@ def test_what_is_stored_is_not_computed_again(tmp_path, sums):
 def test_runs_that_coincide_are_computed_once(tmp_path):
     scalings = [dataclasses.replace(TINY, width=64, scaling=scaling) for scaling in ("standard", "lr", "lr+ll")]
     assert len(select(scalings, "")) == 1
+    assert [run.scaling for run in select(scalings, "lr")] == ["lr"]  # by any of its names
     store = Store(tmp_path)
     assert reproduce(experiment(scalings), "quick", 1, store) == 1
     assert all(run in store for run in scalings)
@@ -87,6 +88,7 @@ def test_whether_it_is_faster_together_is_measured(monkeypatch):
     """Three together take as long as two: faster. As four: not. And not on a CPU, or where memory does not suffice."""
     runs: list[Run] = [dataclasses.replace(TINY, seed=seed) for seed in range(3)]
     seconds = {1: 1.0, 3: 2.0}
+    monkeypatch.setattr("jax.default_backend", lambda: "cpu")
     monkeypatch.setattr(FitRun, "measure_step", staticmethod(lambda runs: seconds[len(runs)]))
     assert not faster_together(runs)
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")
@@ -126,8 +128,9 @@ def test_there_is_a_worker_for_each_gpu(tmp_path, monkeypatch):
     assert [env["CUDA_VISIBLE_DEVICES"] for env in worker_environments(3)] == ["0", "1", "0"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
     assert [env["CUDA_VISIBLE_DEVICES"] for env in worker_environments(None)] == ["5", "7"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert worker_environments(2) == [{}, {}]
+    for none in ("", "-1"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", none)
+        assert worker_environments(2) == [{}, {}]
     tool.unlink()
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     assert worker_environments(None) == [{}, {}]

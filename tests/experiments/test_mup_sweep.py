@@ -33,6 +33,8 @@ def test_stage_two_takes_the_frequencies_of_stage_one(tmp_path):
     fill(store, STAGE_ONE("quick", 1, store), error)
     assert best_omega("quick", "sm20", 0, store) == OMEGAS[3]
     assert best_omega("quick", "sm20", 1, store) is None
+    fill(store, [run for run in STAGE_ONE("quick", 2, store) if run.seed == 1], lambda run: math.nan)
+    assert best_omega("quick", "sm20", 1, store) == OMEGAS[0]
     found = {(run.scheme, dict(run.options).get("omega")) for run in STAGE_TWO("quick", 1, store)}
     assert found == {("uniform-phase", None), *((scheme, OMEGAS[3]) for scheme in ("sm20", "cvp26-0", "cvp26-1"))}
 

@@ -1,13 +1,14 @@
 import math
 
 import numpy as np
+import pytest
 
 from uniphase.experiments.fits import FitRun, ReferenceRun
-from uniphase.experiments.omega_sweep import BASELINES, EXPERIMENT, OMEGAS, leads
+from uniphase.experiments.omega_sweep import BASELINES, EXPERIMENT, OMEGAS, Found, leads
 from uniphase.experiments.runs import identify
 from uniphase.experiments.store import Store
 
-from .fakes import column, fill
+from .fakes import column, fill, record
 
 BEST = {"sm20": OMEGAS[7], "cvp26-0": OMEGAS[10], "cvp26-1": OMEGAS[9]}
 
@@ -56,7 +57,7 @@ def test_tables_and_figures(tmp_path):
         "no sweep is complete; in the paper 4 of 4.",
     ]
     # 0.01 / 0.002695
-    assert gray.notes[1].endswith("our error is between 3.711 and 3.711 of the printed one, on 1 of 4 images.")
+    assert gray.notes[1].endswith("our error is 3.711 of the printed one, on 1 of 4 images.")
     assert gray.notes[2].endswith("than all networks of the paper on 0 of 1.")
     assert len(lab.notes) == 2
     figures = EXPERIMENT.figures("paper", 1, store)
@@ -74,6 +75,13 @@ def test_the_least_error_leads():
     assert leads({"uniform-phase": 1.0, "sm20": 2.0, "cvp26-0": math.nan})
     assert not leads({"uniform-phase": 1.0, "sm20": 2.0, "cvp26-0": 0.5})
     assert not leads({"uniform-phase": math.nan, "sm20": math.nan})
+
+
+def test_an_error_is_the_mean_of_what_did_not_diverge():
+    run = EXPERIMENT.runs("paper", 1, Store("none"))[0]
+    records = [record(run, {"eval_mse": error}) for error in (0.1, None, 0.3)]
+    assert Found(records, [], 1, 1).error == pytest.approx(0.2, rel=1e-12)  # rounding
+    assert math.isnan(Found(records[1:2], [], 1, 1).error)
 
 
 def test_a_sweep_that_is_not_complete_gets_no_verdict(tmp_path):

@@ -62,7 +62,7 @@ def reproduce(
     - `store`: where records are and go. With several machines, a directory that all of them see.
     - `engine`, `address`: in this process, or on a Dask cluster: that of a scheduler, or one started for the purpose.
     - `workers`: of a cluster that is started. Default: one for each GPU, otherwise one for every four cores.
-    - `only`: words that the label of a run must have.
+    - `only`: words that the label of a run must have; its companions are computed with it.
     - `callback`: told of the progress.
 
     **Returns:**
@@ -102,9 +102,9 @@ def require_forerunners(experiment: Experiment, preset: Preset, runs: Sequence[R
 def select(runs: Sequence[Run], only: str) -> list[Run]:
     """The runs whose label has all the words, and their companions; each once, though several may coincide."""
     words, all_of = only.split(), {identify(run): run for run in runs}
-    chosen = {key: run for key, run in all_of.items() if all(word in run.label.split() for word in words)}
+    chosen = {identify(run): run for run in runs if all(word in run.label.split() for word in words)}
     beside = {identify(run) for each in chosen.values() for run in each.companions}
-    return [run for key, run in all_of.items() if key in chosen or key in beside]
+    return [chosen.get(key, run) for key, run in all_of.items() if key in chosen or key in beside]
 
 
 def compute_stored(runs: Sequence[Run], directory: str, tell: Callable[[int], Any] | None = None) -> list[str]:
@@ -139,7 +139,8 @@ def groups(runs: Sequence[Run], gain: Callable[[list[list[Run]]], list[bool]]) -
 def faster_together(runs: list[Run]) -> bool:
     """Whether runs of one shape take less time together than one after the other, by steps that are timed here.
 
-    On a CPU a network keeps all cores busy, and it was measured not to be faster (see protocol.py).
+    On a CPU one network keeps all cores busy: 21 in one program gain 3 % at most (benchmarks/README.md), which is not
+    worth that they are lost together.
     """
     import jax
 
@@ -262,7 +263,7 @@ def gpus() -> list[str]:
     if shutil.which("nvidia-smi") is None:
         return []
     if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [device for device in chosen.split(",") if device]
+        return [device for device in chosen.split(",") if device and not device.startswith("-")]  # -1: none
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
     return [str(i) for i, _ in enumerate(re.findall("^GPU ", listed.stdout, re.MULTILINE))]
 

@@ -67,7 +67,7 @@ def _forerunners(preset: Preset, run: Run) -> list[Run]:
 
 
 def best_omega(preset: Preset, scheme: str, seed: int, store: Store) -> float | None:
-    """The ω₀ with the least mean loss at the base width, once all were run; the greatest, if all diverged."""
+    """The ω₀ with the least mean loss at the base width, once all were run; the least of all, if all diverged."""
     records = [store.get(run) for run in _sweep(preset, scheme, seed)]
     if not all(records):
         return None

@@ -78,6 +78,12 @@ class Found(NamedTuple):
     def complete(self) -> bool:
         return self.fewest == self.all_of
 
+    @property
+    def error(self) -> float:
+        """The mean over the seeds that did not diverge, NaN if there is none."""
+        ended = [error for error in values(self.records, "eval_mse") if math.isfinite(error)]
+        return statistics.fmean(ended) if ended else math.nan
+
 
 def _find(preset: Preset, seeds: int, store: Store, name: str, scheme: str) -> Found:
     if scheme == "uniform-phase":
@@ -128,7 +134,7 @@ def _who_leads(found: Mapping[str, Mapping[str, Found]]) -> str:
     """On how many images matched moments are ahead, ours and the paper's."""
     in_print = [leads({scheme: _print(name, scheme) for scheme in networks}) for name, networks in found.items()]
     ahead = [
-        leads({scheme: statistics.fmean(values(each.records, "eval_mse")) for scheme, each in networks.items()})
+        leads({scheme: each.error for scheme, each in networks.items()})
         for networks in found.values()
         if all(each.complete for each in networks.values())
     ]
@@ -147,14 +153,12 @@ def _against_print(found: Mapping[str, Mapping[str, Found]], splines: Mapping[st
     """The errors of matched moments in units of the printed ones, and the spline against all printed networks."""
     notes, ratios = [], []
     for name, networks in found.items():
-        errors = [error for error in values(networks["uniform-phase"].records, "eval_mse") if math.isfinite(error)]
-        if errors:
-            ratios.append(statistics.fmean(errors) / _print(name, "uniform-phase"))
+        ratio = networks["uniform-phase"].error / _print(name, "uniform-phase")
+        ratios += [ratio] if math.isfinite(ratio) else []
     if ratios:
-        between = f"between {min(ratios):.3f} and {max(ratios):.3f}"
-        notes.append(
-            f"Matched moments: our error is {between} of the printed one, on {len(ratios)} of {len(found)} images."
-        )
+        ends = " to ".join(dict.fromkeys(f"{ratio:.3f}" for ratio in (min(ratios), max(ratios))))
+        words = f"{ends} of the printed one, on {len(ratios)} of {len(found)} images"
+        notes.append(f"Matched moments: our error is {words}.")
     if splines:
         ahead = sum(error < min(_print(name, scheme) for scheme in found[name]) for name, error in splines.items())
         notes.append(

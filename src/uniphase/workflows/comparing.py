@@ -63,10 +63,9 @@ def compare(
         ```
     """
     schemes = [get_scheme(name).name for name in schemes]
-    if repeated := [name for name in schemes if schemes.count(name) > 1]:
-        raise ValueError(
-            f"schemes has {repeated[0]!r} {len(repeated)} times; name each once, and pass --seeds for more"
-        )
+    for name in schemes:
+        if schemes.count(name) > 1:
+            raise ValueError(f"schemes has {name!r} {schemes.count(name)} times; name each once, or pass --seeds")
     if seeds < 1:
         raise ValueError(f"seeds is {seeds}; it must be at least 1")
     outputs = _comparison_outputs(signal, output)
