@@ -113,7 +113,7 @@ def omega_sweep(
                 record.metrics["eval_mse"], color=_COLORS["uniform-phase"], linestyle="--", label="uniform-phase"
             )
         if not axes.lines:
-            axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", fontsize=9)
+            _say_not_run(axes)
         axes.set(xscale="log", yscale="log", title=name, xlim=(min(omegas) / 1.5, max(omegas) * 1.5))
     _finish_panels(figure, "ω₀", "test MSE")
     return figure
@@ -131,14 +131,16 @@ def best_omegas(
     for axes, name in zip(panels[0], columns, strict=True):
         axes.set_title(name, fontsize=9)
     for (name, (reference, ours, chosen)), line in zip(rows.items(), panels, strict=True):
-        _show(line[0], reference.load()["test"])
+        truth = reference.load()["test"]
+        _show(line[0], truth)
         line[0].set_ylabel(name, fontsize=9)
         found = {"uniform-phase": ("", ours)} | {s: (f", ω₀ = {w:.4g}", record) for s, (w, record) in chosen.items()}
         for axes, scheme in zip(line[1:], columns[1:], strict=True):
             words, record = found.get(scheme, ("", None))
             axes.set(xticks=[], yticks=[])
             if record is None:
-                axes.set_xlabel("not run", fontsize=8)
+                axes.set_box_aspect(truth.shape[0] / truth.shape[1])
+                _say_not_run(axes)
                 continue
             if (picture := record.load().get("test")) is not None:
                 _show(axes, picture)
@@ -204,6 +206,10 @@ def _decibels(record: Record, key: str) -> str:
 def _show(axes: "Axes", picture: np.ndarray) -> None:
     axes.imshow(picture[..., 0] if picture.shape[-1] == 1 else picture, cmap="gray", vmin=0, vmax=255)
     axes.set(xticks=[], yticks=[])
+
+
+def _say_not_run(axes: "Axes") -> None:
+    axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", fontsize=9)
 
 
 def _draw_square(axes: "Axes", top: int, bottom: int, left: int, right: int) -> None:
