@@ -67,7 +67,12 @@ def _forerunners(preset: Preset, run: Run) -> list[Run]:
 
 
 def best_omega(preset: Preset, scheme: str, seed: int, store: Store) -> float | None:
-    """The ω₀ with the least mean loss at the base width, once all were run; the least of all, if all diverged."""
+    """The ω₀ with the least mean loss at the base width, once all were run; the least of all, if all diverged.
+
+    `None` before that, and for uniform-phase, which has none.
+    """
+    if scheme not in BASELINES:
+        return None
     records = [store.get(run) for run in _sweep(preset, scheme, seed)]
     if not all(records):
         return None
@@ -89,7 +94,7 @@ def _stage_two(preset: Preset, seeds: int, store: Store) -> list[Run]:
     runs = []
     for seed in range(seeds):
         for scheme in SCHEMES:
-            omega = best_omega(preset, scheme, seed, store) if scheme in BASELINES else None
+            omega = best_omega(preset, scheme, seed, store)
             for width in _PROTOCOLS[preset].widths:
                 for scaling in SCALINGS:
                     runs += _fits(preset, scheme, scaling, width, seed, omega)
@@ -98,7 +103,7 @@ def _stage_two(preset: Preset, seeds: int, store: Store) -> list[Run]:
 
 def _curves(preset: Preset, scheme: str, scaling: Scaling, seed: int, store: Store) -> dict[int, dict[float, Record]]:
     """The records by width and rate; none before the ω₀ of a baseline is known."""
-    omega = best_omega(preset, scheme, seed, store) if scheme in BASELINES else None
+    omega = best_omega(preset, scheme, seed, store)
     if scheme in BASELINES and omega is None:
         return {width: {} for width in _PROTOCOLS[preset].widths}
     curves = {}
@@ -120,7 +125,7 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
     rows, transfers = [], []
     for seed in range(seeds):
         for scheme in SCHEMES:
-            omega = best_omega(preset, scheme, seed, store) if scheme in BASELINES else None
+            omega = best_omega(preset, scheme, seed, store)
             where = MISSING if omega is None else f"{omega:.3g}"
             for scaling in SCALINGS:
                 curves = _curves(preset, scheme, scaling, seed, store)
