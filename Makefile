@@ -29,6 +29,7 @@ lint: venv
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pyright
+	$(VENV)/bin/lint-imports --no-cache
 
 bench: venv
 	$(VENV)/bin/python benchmarks/speed.py

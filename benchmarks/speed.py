@@ -27,7 +27,7 @@ import numpy as np
 from contenders import Size
 
 import uniphase as up
-from uniphase.files import atomic_path
+from uniphase.signals.paths import atomic_path
 
 RECORDS = Path(__file__).with_name("speed.json")
 PAGE = Path(__file__).with_name("README.md")

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 import uniphase as up
-from uniphase.figures import diagnosis
+from uniphase.plots import diagnosis
 
 HERE = Path(__file__).parent
 

@@ -6,7 +6,7 @@ import torch
 
 import uniphase as up
 import uniphase.torch as upt
-from uniphase.fields import grid_coordinates
+from uniphase.signals.fields import grid_coordinates
 
 
 def train(path: str, size: int, steps: int | None) -> np.ndarray:

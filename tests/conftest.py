@@ -1,16 +1,24 @@
-import jax
+import importlib.util
+from pathlib import Path
+
 import pytest
 
+# PyTorch's tests run where JAX is not installed.
+if importlib.util.find_spec("jax") is not None:
+    import jax
 
-@pytest.fixture(autouse=True)
-def strict_promotion():
-    """A float64 constant that slips into a float32 network is an error."""
-    with jax.numpy_dtype_promotion("strict"):
-        yield
+    # The same small programs are compiled by many tests: once is enough, also for the next run.
+    jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
+    @pytest.fixture(autouse=True)
+    def strict_promotion():
+        """A float64 constant that slips into a float32 network is an error."""
+        with jax.numpy_dtype_promotion("strict"):
+            yield
 
-@pytest.fixture
-def x64():
-    """Double precision for one test."""
-    with jax.enable_x64(True):
-        yield
+    @pytest.fixture
+    def x64():
+        """Double precision for one test."""
+        with jax.enable_x64(True):
+            yield

@@ -38,7 +38,7 @@ def test_symbols_of_the_paper_map_exist(symbol):
     assert hasattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/\w+\.py::\w+)`", PAPER))))
+@pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", PAPER))))
 def test_tests_of_the_paper_map_exist(test):
     path, name = test.split("::")
     functions = {node.name for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)}
@@ -52,7 +52,7 @@ def test_every_row_of_the_paper_map_names_code_and_tests():
     assert len(rows) > 20
     for row in rows:
         assert re.search(r"`uniphase\.\w+", row), row
-        assert re.search(r"`tests/\w+\.py::", row), row
+        assert re.search(r"`tests/[\w/]+\.py::", row), row
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -68,7 +68,7 @@ def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
 
 
 def test_the_ten_lines_that_read_a_file_are_the_tested_ones():
-    from test_checkpoints import TEN_LINES
+    from helpers.ten_lines import TEN_LINES
 
     assert TEN_LINES.strip() in (ROOT / "docs" / "fitting.md").read_text()
 
@@ -130,7 +130,7 @@ def test_public_names_are_documented_by_examples_that_run(name, tmp_path, monkey
 
 def test_public_names_of_the_torch_side_as_well(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch", reason="the extra torch is not installed")
-    from torch_models import Sine
+    from helpers.torch_models import Sine
 
     side = importlib.import_module("uniphase.torch")
     monkeypatch.chdir(tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch", reason="the extra torch is not installed")
-import torch_models  # noqa: F401  # one thread
+import helpers.torch_models  # noqa: F401  # one thread
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from uniphase.experiments.report import write_report
-from uniphase.experiments.store import Store
+from uniphase.lab.report import write_report
+from uniphase.lab.store import Store
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -19,7 +19,7 @@ def test_tables_are_those_of_the_records(tmp_path, monkeypatch):
     def save(figure, stem):  # drawing takes long
         Image.new("L", (1, 1)).save(stem.with_suffix(".png"))
 
-    monkeypatch.setattr("uniphase.experiments.pictures.save", save)
+    monkeypatch.setattr("uniphase.lab.plots.save", save)
     write_report(Store(RESULTS), tmp_path)
     published, anew = ((path / "report.md").read_text() for path in (RESULTS, tmp_path))
     assert without_figures(anew) == without_figures(published)

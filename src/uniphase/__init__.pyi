@@ -1,34 +1,11 @@
-from .blueprints import Blueprint as Blueprint, LayerPlan as LayerPlan
-from .checkpoints import load_network as load_network, save_network as save_network
-from .datasets import NAMES as NAMES, load as load
-from .derivatives import gradient as gradient, laplacian as laplacian
-from .diagnostics import (
-    activations as activations,
-    diagnose as diagnose,
-    jacobian as jacobian,
-    jacobian_spectra as jacobian_spectra,
-    network_moments as network_moments,
-    phase_statistics as phase_statistics,
+from .diagnosis.report import Report as Report
+from .initialization.blueprint import Blueprint as Blueprint, LayerPlan as LayerPlan
+from .initialization.moments import (
+    Moments as Moments,
+    estimate_moments as estimate_moments,
+    prescribe_moments as prescribe_moments,
 )
-from .doctor import Report as Report
-from .fields import Field as Field, Grid as Grid, Points as Points
-from .files import array as array, audio as audio, image as image, volume as volume
-from .metrics import Metrics as Metrics, evaluate as evaluate
-from .moments import Moments as Moments, estimate_moments as estimate_moments, prescribe_moments as prescribe_moments
-from .mup import Rates as Rates, mup_output as mup_output, mup_rates as mup_rates, scale_by_roles as scale_by_roles
-from .network_files import Saved as Saved
-from .networks import CoordinateMLP as CoordinateMLP
-from .optimizers import unit_muon as unit_muon
-from .protocol import Trace as Trace, fit_together as fit_together
-from .recipes import (
-    Recipe as Recipe,
-    default_rate as default_rate,
-    default_recipe as default_recipe,
-    default_size as default_size,
-    paper_recipe as paper_recipe,
-)
-from .render import grid_positions as grid_positions, render as render
-from .schemes import (
+from .initialization.schemes import (
     SCHEMES as SCHEMES,
     cvp26_0 as cvp26_0,
     cvp26_1 as cvp26_1,
@@ -41,11 +18,39 @@ from .schemes import (
     tanh_pe as tanh_pe,
     uniform_phase as uniform_phase,
 )
-from .sine import cosine as cosine, sine as sine
-from .training import (
-    Diverged as Diverged,
-    Fit as Fit,
-    Progress as Progress,
-    fit as fit,
-    measure as measure,
+from .jax.derivatives import gradient as gradient, laplacian as laplacian
+from .jax.diagnostics import (
+    activations as activations,
+    diagnose as diagnose,
+    jacobian as jacobian,
+    jacobian_spectra as jacobian_spectra,
+    network_moments as network_moments,
+    phase_statistics as phase_statistics,
 )
+from .jax.files import load_network as load_network, save_network as save_network
+from .jax.network import CoordinateMLP as CoordinateMLP
+from .jax.render import grid_positions as grid_positions, render as render
+from .jax.sine import cosine as cosine, sine as sine
+from .recipe import (
+    Recipe as Recipe,
+    default_rate as default_rate,
+    default_recipe as default_recipe,
+    default_size as default_size,
+    paper_recipe as paper_recipe,
+)
+from .signals.arrays import array as array, volume as volume
+from .signals.datasets import NAMES as NAMES, load as load
+from .signals.fields import Field as Field, Grid as Grid, Points as Points
+from .signals.images import image as image
+from .signals.metrics import Metrics as Metrics, evaluate as evaluate
+from .signals.sounds import audio as audio
+from .storage.network_file import Saved as Saved
+from .training.loop import Diverged as Diverged, Fit as Fit, Progress as Progress, fit as fit, measure as measure
+from .training.mup import (
+    Rates as Rates,
+    mup_output as mup_output,
+    mup_rates as mup_rates,
+    scale_by_roles as scale_by_roles,
+)
+from .training.optimizers import unit_muon as unit_muon
+from .training.protocol import Trace as Trace, fit_together as fit_together

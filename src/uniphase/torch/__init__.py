@@ -10,8 +10,8 @@ except ImportError as error:
     raise ImportError('uniphase.torch needs PyTorch; pip install "uniphase[torch]"') from error
 
 from .batches import draw_batch as draw_batch
-from .checkpoints import load_network as load_network, save_network as save_network
 from .diagnostics import diagnose as diagnose
+from .files import load_network as load_network, save_network as save_network
 from .initialization import (
     cvp26_0_ as cvp26_0_,
     cvp26_1_ as cvp26_1_,
@@ -23,7 +23,7 @@ from .initialization import (
     tanh_pe_ as tanh_pe_,
     uniform_phase_ as uniform_phase_,
 )
-from .networks import CoordinateMLP as CoordinateMLP
+from .network import CoordinateMLP as CoordinateMLP
 from .optimizers import UnitMuon as UnitMuon, param_groups as param_groups
 from .reading import Chain as Chain, ReadLayer as ReadLayer, read_layers as read_layers
 

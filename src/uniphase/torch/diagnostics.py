@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from ..chains import LayerReading
-from ..doctor import Report, examine
-from ..fields import Field
-from ..moments import Moments
+from ..diagnosis.chain import LayerReading
+from ..diagnosis.report import Report, examine
+from ..initialization.moments import Moments
+from ..signals.fields import Field
 from .reading import Model, ReadLayer, read_layers
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..blueprints import Blueprint, LayerPlan, Role
-from ..laws import Constant, Law
-from ..moments import Moments, prescribe_moments
-from ..schemes import Scheme, get_scheme
-from .networks import draw
+from ..initialization.blueprint import Blueprint, LayerPlan, Role
+from ..initialization.distributions import Constant, Law
+from ..initialization.moments import Moments, prescribe_moments
+from ..initialization.schemes import Scheme, get_scheme
+from .network import draw
 from .reading import Chain, Model, read_layers
 
 AnyModel = TypeVar("AnyModel", bound=Model)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..fields import Field
-from ..moments import Moments
-from ..recipes import INPUT_STEP, OFFSET_STEP, OUTPUT_STEP, PHASE_STEP, Units, default_rate
+from ..initialization.moments import Moments
+from ..recipe import INPUT_STEP, OFFSET_STEP, OUTPUT_STEP, PHASE_STEP, Units, default_rate
+from ..signals.fields import Field
 from .reading import Chain, Model, read_layers
 
 Kind = Literal["input", "hidden", "output", "input phase", "hidden phase", "offset"]

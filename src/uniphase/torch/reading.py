@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
@@ -17,8 +17,9 @@ from torch import Tensor, fx, nn
 from torch.export import ExportedProgram
 from torch.nn import functional as F
 
-from ..blueprints import Activation, Role
-from .networks import ACTIVATIONS
+from ..initialization.activations import ACTIVATIONS
+from ..initialization.blueprint import Role
+from .network import activation_function
 
 # What cannot be read can be stated: each linear layer, the activation after it, and the factor ω inside that.
 Stated = Sequence[tuple[nn.Module, str, float]]
@@ -30,10 +31,10 @@ _FIX = (
 )
 # Operations that leave a chain as it is. Dropout is off while a model is read.
 _NEUTRAL = {"clone", "detach", "alias", "contiguous", "squeeze", "dropout", "feature_dropout", "alpha_dropout"}
-_ACTIVATIONS: dict[str, Activation] = {"sin": "sine", "tanh": "tanh", "relu": "relu", "silu": "silu", "gelu": "gelu"}
+_BY_OPERATOR = {entry.operator: name for name, entry in ACTIVATIONS.items() if entry.operator is not None}
 
 # Name, weight, bias, activation, omega, function: a layer before its role is known.
-_Parts = tuple[str, Tensor, Tensor | None, Activation, float, Callable[[Tensor], Tensor]]
+_Parts = tuple[str, Tensor, Tensor | None, str, float, Callable[[Tensor], Tensor]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class ReadLayer:
     name: str
     weight: Tensor
     bias: Tensor | None
-    activation: Activation
+    activation: str
     omega: float
     role: Role
     function: Callable[[Tensor], Tensor] = field(repr=False)
@@ -150,8 +151,7 @@ def _stated_chain(stated: Stated) -> Chain:
                 f"layer {i} of the list is ({type(linear).__name__}, {activation!r}); pass a module with a weight, "
                 f"and one of {', '.join(ACTIVATIONS)}"
             )
-        name = cast(Activation, activation)
-        layers.append((str(i), weight, bias, name, omega, ACTIVATIONS[name]))
+        layers.append((str(i), weight, bias, activation, omega, activation_function(activation)))
     return _as_chain(layers)
 
 
@@ -186,18 +186,22 @@ class _Graph:
         tensors = self.tensors[weight.name], None if bias is None else self.tensors[bias.name]
         return self._skip(x), (weight_name or "weight", *tensors, activation, omega, function)
 
-    def _activation(self, node: fx.Node) -> tuple[fx.Node, Activation, Callable[[Tensor], Tensor]]:
+    def _activation(self, node: fx.Node) -> tuple[fx.Node, str, Callable[[Tensor], Tensor]]:
         """What an activation is taken of, its name, and the function itself."""
         operation = _operation(node)
         if operation == "cat" and node.args[1:] in ((-1,), (1,)):
             parts = [self._skip(part) for part in _nodes(node.args[0])]
             if [_operation(part) for part in parts] == ["sin", "cos"] and parts[0].args == parts[1].args:
-                return self._skip(_nodes(parts[0].args)[0]), "sincos", ACTIVATIONS["sincos"]
-        if operation not in _ACTIVATIONS:
-            return node, "linear", ACTIVATIONS["linear"]
-        name = _ACTIVATIONS[operation]
-        exact = operation == "gelu" and node.kwargs.get("approximate", "none") == "none"
-        return self._skip(_nodes(node.args)[0]), name, F.gelu if exact else ACTIVATIONS[name]
+                return self._skip(_nodes(parts[0].args)[0]), "sincos", activation_function("sincos")
+        if operation not in _BY_OPERATOR:
+            return node, "linear", activation_function("linear")
+        of, *others = node.args  # others, and keywords, choose between forms of one function, as GELU has them
+        packet = cast(Any, node.target).overloadpacket
+
+        def function(z: Tensor) -> Tensor:
+            return packet(z, *others, **node.kwargs)
+
+        return self._skip(_nodes([of])[0]), _BY_OPERATOR[operation], function
 
     def _factors(self, node: fx.Node) -> tuple[fx.Node, float]:
         """What is multiplied by numbers, and their product."""

@@ -1,0 +1,3 @@
+"""The command line: a file for each command."""
+
+from .app import main as main

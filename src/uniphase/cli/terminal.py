@@ -1,0 +1,165 @@
+"""What the command line shows: progress, tables, and numbers in words."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..lab.engine import Estimate, Progress as Standing
+    from ..training.loop import Progress
+
+METRICS = {"mse": "MSE", "snr_db": "SNR dB", "psnr_db": "PSNR dB", "ssim": "SSIM"}
+# Between two lines of progress, where there is no terminal to refresh.
+_LINE_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def fit_progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
+    """A function that shows the progress of a fit: in a table on a terminal, otherwise in a line now and then."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda progress, name="": live.update(_progress_table(progress, name), refresh=True)
+        return
+    due = _every(_LINE_SECONDS)
+
+    def tell(progress: "Progress", name: str = "") -> None:
+        if due(progress.step == progress.steps):
+            cells = [f"{key} {value}" for key, value in _progress_cells(progress).items()]
+            print("  ".join([*([name] if name else []), *cells]), file=sys.stderr, flush=True)
+
+    yield tell
+
+
+@contextlib.contextmanager
+def lab_progress(name: str) -> "Iterator[Callable[[Standing], None]]":
+    """A function that shows how far an experiment is: with a bar on a terminal, otherwise in a line now and then."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.fields[name]}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    bar = Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True))
+    task, due = bar.add_task("", name=name, total=None), _every(_LINE_SECONDS)
+
+    def tell(at: "Standing") -> None:
+        words = f"{at.label}, step {at.step}/{at.steps}"
+        bar.update(task, completed=at.done, total=at.total, description=words)
+        if not bar.console.is_terminal and due(at.done == at.total):
+            print(f"{name}: {at.done} of {at.total} runs  {words}", file=sys.stderr, flush=True)
+
+    with bar if bar.console.is_terminal else contextlib.nullcontext():
+        yield tell
+
+
+def _every(seconds: float) -> Callable[[bool], bool]:
+    """A function that is true when so much time has passed since it last was, and whenever it must be."""
+    latest = -seconds
+
+    def due(always: bool) -> bool:
+        nonlocal latest
+        now = time.monotonic()
+        if not always and now - latest < seconds:
+            return False
+        latest = now
+        return True
+
+    return due
+
+
+def _progress_cells(progress: "Progress") -> dict[str, str]:
+    return {
+        "step": f"{progress.step}/{progress.steps}",
+        "loss": f"{progress.mse:.3e}",
+        "SNR": f"{progress.snr_db:.2f} dB",
+        "PSNR": f"{progress.psnr_db:.2f} dB",
+        "steps/s": f"{progress.steps_per_second:.1f}",
+        "left": str(timedelta(seconds=round(progress.seconds_left))),
+    }
+
+
+def _progress_table(progress: "Progress", name: str):
+    cells = ({"run": name} if name else {}) | _progress_cells(progress)
+    return _table(tuple(cells), [tuple(cells.values())])
+
+
+def print_plan(runs: Sequence[tuple[str, bool]], estimates: "Sequence[Estimate]") -> None:
+    """Print the labels of runs, whether each is stored, and the time that the others will take."""
+    for label, stored in runs:
+        print(f"{'stored' if stored else 'to do '}  {label}")
+    rows = [
+        (row.cost, str(row.runs), str(row.stored), f"{row.steps_left:,}", number(row.step_seconds), _time_left(row))
+        for row in estimates
+    ]
+    print()
+    print_table(("kind", "runs", "stored", "steps left", "seconds a step", "time left"), rows)
+    left = timedelta(seconds=round(sum(row.seconds_left for row in estimates)))
+    print(f"\n{sum(row.stored for row in estimates)} of {len(runs)} runs are stored; the others take about {left} here")
+
+
+def _time_left(row: "Estimate") -> str:
+    return "short" if row.step_seconds is None else str(timedelta(seconds=round(row.seconds_left)))
+
+
+def print_metrics(metrics: Mapping[str, Mapping[str, Any] | None]) -> None:
+    """Print a line of metrics for each part of a signal that was looked at."""
+    rows = [(name, *(number(row.get(key)) for key in METRICS)) for name, row in metrics.items() if row is not None]
+    print_table(("", *METRICS.values()), rows)
+
+
+def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a table."""
+    console().print(_table(header, rows))
+
+
+def console():
+    """Where tables are printed: as wide as the terminal, and wide enough for all where there is none."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 200)
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]):
+    from rich.table import Table
+
+    table = Table(*header, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def print_json(content: dict) -> None:
+    """Print one JSON object."""
+    import json
+
+    print(json.dumps(content))
+
+
+def number(value: float | None) -> str:
+    """A number in four digits."""
+    return "—" if value is None else f"{value:.4g}"
+
+
+def words(value: Any) -> str:
+    """A value, or a mapping of values, as one reads it."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {words(entry)}" for key, entry in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def times(shape: Sequence[int]) -> str:
+    """A shape, e.g. 512 × 512."""
+    return " × ".join(map(str, shape))
+
+
+def ranges(extents: Sequence[tuple[float, float]]) -> str:
+    """A domain, e.g. [-1, 1] × [-1, 1]."""
+    return " × ".join(f"[{low:g}, {high:g}]" for low, high in extents)

@@ -1,0 +1,221 @@
+"""Verdicts: what the measurements of a network mean, beside those of references.
+
+A statistic is wrong if no reference would show it, and if it is large enough to matter in training; both are needed,
+because a wide network is exact enough to tell differences that make none.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ..initialization.moments import Moments
+from .measurements import ChainMeasurement, LayerMeasurement
+
+Severity = Literal["ok", "warn", "bad"]
+Statistics = Mapping[str, np.ndarray]
+
+# What nothing at all counts as, so that it has a logarithm.
+_LEAST = 1e-12
+# How often chance alone may raise an alarm, and what that is in standard deviations of 24 references (Student's t).
+_FALSE_ALARM, _SPREAD = 5e-5, 5.0
+# Factors below the first make no difference that would be seen in training; above the second they decide it.
+_WARN, _BAD = 1.5, 4.0
+# The same for resultants: those of Normal phases with standard deviations of 1.7 and 0.8.
+_WARN_RESULTANT, _BAD_RESULTANT = 0.25, 0.72
+
+
+class Finding(NamedTuple):
+    """A verdict.
+
+    - `item`: what was looked at.
+    - `severity`: "ok", "warn" or "bad".
+    - `value`: what the network shows.
+    - `low`, `high`: the range of what is right: what uniform-phase networks of its size show on the same samples, and
+        for factors what the data themselves have, which is 1.
+    - `words`: the verdict.
+    """
+
+    item: str
+    severity: Severity
+    value: float
+    low: float
+    high: float
+    words: str
+
+
+def statistics(measured: ChainMeasurement, moments: Moments) -> dict[str, np.ndarray]:
+    """What is judged. Phases and the output mean are sizes, best at zero; all others are factors."""
+    hidden = measured.layers[:-1]
+    found = measured.moments()
+    offset = found.mean - moments.mean
+    precision = np.linalg.inv(moments.regularized_covariance)
+    # E J₁ᵀJ₁ of N sines with uniform phases is WᵀW/2, and Ω = (c/N) E WᵀW (section 3 of the paper).
+    input_tensor = 2 * moments.out_size * measured.input_products
+    return {
+        "phases": np.array([layer.resultant for layer in hidden if layer.resultant is not None]),
+        "Jacobian": np.array([_LEAST + (hidden[-1].squared_singular_from_first or 0.0)]),
+        "gradients": np.array([_LEAST + hidden[0].backward / (hidden[-1].backward or 1.0)]),
+        "output mean": np.sqrt([offset @ precision @ offset / len(offset)]),
+        "input layer": _factors(input_tensor, moments.structure_tensor),
+        "output covariance": _factors(found.covariance, moments.regularized_covariance),
+        "structure tensor": _factors(found.structure_tensor, moments.structure_tensor),
+    }
+
+
+def _factors(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """By how much one quadratic form exceeds another along each axis of their common frame, as lengths."""
+    from scipy.linalg import eigh
+
+    ridge = 1e-12 * np.trace(expected) * np.eye(len(expected))  # a prescribed tensor may be singular
+    return np.sqrt(np.clip(eigh(found, expected + ridge, eigvals_only=True), _LEAST**2, None))
+
+
+def find(
+    layers: Sequence[LayerMeasurement], found: Statistics, references: Sequence[Statistics]
+) -> tuple[Finding, ...]:
+    """The verdict on each statistic of a network."""
+    depth = len(layers) - 2
+    findings = []
+    for item, values in found.items():
+        if not values.size or (depth == 0 and item in ("Jacobian", "gradients")):
+            continue
+        normal = np.stack([reference[item] for reference in references]) if item != "phases" else np.zeros(0)
+        if item == "phases":
+            judged = _judge_phases(values, min(layer.out_size for layer in layers if layer.resultant is not None))
+            words = _phase_words(judged, layers)
+        elif item == "output mean":
+            high = float(normal.mean() + _SPREAD * normal.std(ddof=1))
+            judged = _judge_size(float(values[0]), high, _WARN, _BAD)
+            words = f"{_plain(judged.value)} standard deviations from the data's"
+            words += "" if judged.severity == "ok" else ": the first steps go into the offset"
+        else:
+            judged = _judge_factor(values, normal)
+            words = _growth_words(item, judged, depth) if item in _GROWTH else _matching_words(item, judged)
+        findings.append(Finding(item, judged.severity, judged.value, judged.low, judged.high, words))
+    return tuple(findings)
+
+
+class _Judgement(NamedTuple):
+    """The worst entry of a statistic, the nearest value that would be right, and the range of such."""
+
+    severity: Severity
+    value: float
+    target: float
+    low: float
+    high: float
+
+    @property
+    def factor(self) -> float:
+        """How many times too large, or too small."""
+        return max(self.value / self.target, self.target / self.value)
+
+    @property
+    def more(self) -> bool:
+        return self.value > self.target
+
+
+def _judge_factor(values: np.ndarray, references: np.ndarray) -> _Judgement:
+    """A factor is right where the references are, at 1, and between; it is wrong by enough to matter, or not at all."""
+    logs, found = np.log(references), np.log(values)  # (references, entries) and (entries,)
+    center, reach = logs.mean(axis=0), _SPREAD * logs.std(axis=0, ddof=1)
+    low, high = np.minimum(center - reach, 0), np.maximum(center + reach, 0)
+    target = np.clip(found, np.minimum(center, 0), np.maximum(center, 0))
+    deviation = np.abs(found - target)
+    outside = (found < low) | (found > high)
+    worst = int(np.argmax(np.where(outside, deviation, -1.0) if outside.any() else deviation))
+    factor = math.exp(deviation[worst])
+    severity = "ok" if not outside[worst] or factor < _WARN else "warn" if factor < _BAD else "bad"
+    return _Judgement(severity, *(math.exp(number[worst]) for number in (found, target, low, high)))
+
+
+def _judge_phases(resultants: np.ndarray, width: int) -> _Judgement:
+    """The root mean square R of the layers' resultants, against a bound that uniform phases exceed once in 20,000.
+
+    For n uniform phases n|mean exp(iz)|² has the law of Exp(1), independently for each layer (the paper's lemma on
+    independence), and its average over positions is less spread. A resultant with 1/n taken off, but not below zero,
+    makes it E = max(Exp(1), 1), so (n - 1)R² + 1 is a mean of those, and Chernoff's bound holds for it.
+    """
+    s = np.linspace(0.01, 0.99, 99)
+    log_moments = np.log(np.exp(s) * (1 - math.exp(-1)) + np.exp(s - 1) / (1 - s))  # log E exp(sE)
+    bound = float(((log_moments - math.log(_FALSE_ALARM) / len(resultants)) / s).min())
+    high = math.sqrt((bound - 1) / max(width - 1, 1))
+    return _judge_size(float(np.sqrt(np.square(resultants).mean())), high, _WARN_RESULTANT, _BAD_RESULTANT)
+
+
+def _judge_size(value: float, high: float, warn: float, bad: float) -> _Judgement:
+    """A size, best at zero, is wrong if it is beyond chance and large enough to matter."""
+    severity = "ok" if value <= max(high, warn) else "warn" if value <= max(high, bad) else "bad"
+    return _Judgement(severity, value, 0.0, 0.0, high)
+
+
+# What is wrong with more and with less than there should be.
+_GROWTH = {
+    "Jacobian": (
+        "mean squared singular value ",
+        ("mean squared singular value grows", "each layer sharpens what it gets, and a deeper network would be worse"),
+        (
+            "mean squared singular value shrinks",
+            "each layer flattens what it gets, and a deeper network would be worse",
+        ),
+    ),
+    "gradients": (
+        "",
+        ("grow", "the first layers are moved the most"),
+        ("shrink", "the first layers hardly move"),
+    ),
+}
+_MATCHING = {
+    "input layer": (
+        "frequencies",
+        ("too high", "it will oscillate between the samples"),
+        ("too low", "fine detail will be learned late"),
+    ),
+    "output covariance": (
+        "spread over the domain",
+        ("too wide", "the first steps go into calming it"),
+        ("too narrow", "it has to grow before it can fit"),
+    ),
+    "structure tensor": (
+        "slopes per spread",
+        ("too steep", "the network starts as noise that must be unlearned"),
+        ("too flat", "the network starts too smooth"),
+    ),
+}
+
+
+def _growth_words(item: str, judged: _Judgement, depth: int) -> str:
+    quantity, *ways = _GROWTH[item]
+    way = " on the way back" if item == "gradients" else ""
+    rates = f"{_plain(judged.value ** (1 / depth), 3)}× a layer{way}, {_plain(judged.value)}× in all"
+    if judged.severity == "ok":
+        return f"{quantity}{rates}"
+    verb, effect = ways[0 if judged.more else 1]
+    return f"{verb} {rates}: {effect}"
+
+
+def _matching_words(item: str, judged: _Judgement) -> str:
+    quantity, *ways = _MATCHING[item]
+    if judged.severity == "ok":
+        return f"{quantity} {_plain(judged.value)}× the data's"
+    fault, effect = ways[0 if judged.more else 1]
+    return f"{quantity} {_plain(judged.factor)}× {fault} for this signal: {effect}"
+
+
+def _phase_words(judged: _Judgement, layers: Sequence[LayerMeasurement]) -> str:
+    if judged.severity == "ok":
+        return f"uniform around the circle (resultant {_plain(judged.value)} over all layers)"
+    worst = max(layers, key=lambda layer: layer.resultant or 0.0)
+    numbers = f"resultant {_plain(judged.value)} over all layers, uniform phases stay below {_plain(judged.high)}"
+    effect = "part of the sine is unused, and layers depend on those before them"
+    if worst.squared_slope > 0.75:
+        effect = "the sine is used near zero only, where the layer is almost linear"
+    if worst.squared_slope < 0.25:
+        effect = "the sine is used near its peaks, where slopes vanish"
+    return f"bunched, most in {worst.name} ({numbers}): {effect}"
+
+
+def _plain(number: float, digits: int = 2) -> str:
+    """A number for a sentence: few digits, and no exponent where it can be helped."""
+    return f"{number:,.0f}" if 100 <= number < 1e6 else f"{number:.{digits}g}"

@@ -1,0 +1,159 @@
+"""Blueprints: what a network is at initialization, before any random number is drawn.
+
+A blueprint lists every layer with its sizes, its activation and the laws of its weights and biases. It belongs to no
+framework: each realizes it in a few lines, and tests read exact variances from it without sampling.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from .activations import get_activation
+from .distributions import Law, law_from_dict, law_to_dict
+
+# How an array scales with the width: what μP and the optimizers go by. Every bias has the role "bias".
+Role = Literal["input", "hidden", "output"]
+
+
+@dataclass(frozen=True)
+class LayerPlan:
+    """One layer: activation(omega · (W x + b)), with W and b drawn from their laws.
+
+    **Arguments:**
+
+    - `role`: where the layer stands, which says how it scales with the width.
+    - `rows`, `columns`: the shape of its weights.
+    - `activation`: its name in the table of activations.
+    - `weight`, `bias`: the laws. No bias: `None`.
+    - `omega`: the factor inside the activation. It multiplies the bias too.
+    - `trainable`: whether the weights are parameters; those of a random encoding are not.
+    """
+
+    role: Role
+    rows: int
+    columns: int
+    activation: str
+    weight: Law
+    bias: Law | None
+    omega: float = 1.0
+    trainable: bool = True
+
+    @property
+    def in_size(self) -> int:
+        """Number of inputs."""
+        return self.columns
+
+    @property
+    def out_size(self) -> int:
+        """Number of outputs."""
+        return self.rows * get_activation(self.activation).outputs
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return self.trainable * self.rows * (self.columns + (self.bias is not None))
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A network as laws, not samples. Printing it gives the table that a paper would print.
+
+    **Arguments:**
+
+    - `scheme`: the name of the initialization.
+    - `layers`: from the coordinates to the channels.
+
+    !!! example
+        ```python
+        print(uniform_phase(estimate_moments(field), width=256, depth=4))
+        ```
+    """
+
+    scheme: str
+    layers: tuple[LayerPlan, ...]
+
+    def __post_init__(self):
+        for before, after in itertools.pairwise(self.layers):
+            if before.out_size != after.in_size:
+                raise ValueError(
+                    f"layers do not fit: a layer with {before.out_size} outputs is followed by one with "
+                    f"{after.in_size} inputs"
+                )
+
+    @property
+    def in_size(self) -> int:
+        """Number of coordinates."""
+        return self.layers[0].in_size
+
+    @property
+    def out_size(self) -> int:
+        """Number of channels."""
+        return self.layers[-1].out_size
+
+    @property
+    def width(self) -> int:
+        """Number of neurons of a hidden layer."""
+        return self.layers[-1].in_size
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return sum(layer.parameters for layer in self.layers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The blueprint in dicts, strings and numbers, which JSON can hold.
+
+        !!! example
+            ```python
+            blueprint = sm20((2, 1), width=64, depth=2)
+            Blueprint.from_dict(json.loads(json.dumps(blueprint.to_dict()))) == blueprint  # True
+            ```
+        """
+        return {"scheme": self.scheme, "layers": [_plan_to_dict(plan) for plan in self.layers]}
+
+    @staticmethod
+    def from_dict(entries: Mapping[str, Any]) -> "Blueprint":
+        """The blueprint that `to_dict` described, equal to it even after a passage through JSON."""
+        _require_keys("a blueprint", entries, Blueprint)
+        return Blueprint(entries["scheme"], tuple(_plan_from_dict(layer) for layer in entries["layers"]))
+
+    def __str__(self) -> str:
+        title = f"{self.scheme}: {self.in_size} → {self.out_size}, {self.parameters:,} parameters"
+        rows = [("layer", "maps", "activation", "weights", "biases")]
+        for plan, group in itertools.groupby(self.layers):
+            repeats = len(list(group))
+            rows.append((plan.role + (f" ×{repeats}" if repeats > 1 else ""), *_cells(plan)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([title, *lines])
+
+
+def _cells(plan: LayerPlan) -> tuple[str, str, str, str]:
+    argument = "z" if plan.omega == 1 else "2πz" if plan.omega == 2 * math.pi else f"{plan.omega:.4g}z"
+    activation = get_activation(plan.activation).text.format(argument)
+    weights = str(plan.weight) if plan.trainable else f"{plan.weight} (frozen)"
+    return f"{plan.in_size} → {plan.out_size}", activation, weights, "none" if plan.bias is None else str(plan.bias)
+
+
+def _plan_to_dict(plan: LayerPlan) -> dict[str, Any]:
+    laws = {"weight": law_to_dict(plan.weight), "bias": None if plan.bias is None else law_to_dict(plan.bias)}
+    return dataclasses.asdict(plan) | laws
+
+
+def _plan_from_dict(entries: Mapping[str, Any]) -> LayerPlan:
+    _require_keys("a layer", entries, LayerPlan)
+    if entries["role"] not in get_args(Role):
+        raise ValueError(f"role is {entries['role']!r}; it must be one of {', '.join(get_args(Role))}")
+    get_activation(entries["activation"])
+    weight, bias = entries["weight"], entries["bias"]
+    laws = {"weight": law_from_dict(weight), "bias": None if bias is None else law_from_dict(bias)}
+    return LayerPlan(**{**entries, **laws})
+
+
+def _require_keys(what: str, entries: Mapping[str, Any], described: type) -> None:
+    keys = [field.name for field in dataclasses.fields(described)]
+    if set(entries) != set(keys):
+        raise ValueError(f"{what} has the keys {', '.join(entries)}; it must have {', '.join(keys)}")

@@ -1,0 +1,267 @@
+"""Moments: the three statistics of a signal that a uniform-phase network is matched to.
+
+Notation of Kuang, Chickering and Lin, "Stable initialization without the CLT": μ is the mean of the outputs, Σ their
+covariance, and Ω = E[Jᵀ Σ⁻¹ J] the normalized structure tensor, where J (out_size × in_size) is the derivative of the
+outputs by the coordinates.
+"""
+
+import functools
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import indent
+
+import numpy as np
+from jaxtyping import Float
+from scipy.ndimage import sobel
+from scipy.spatial import KDTree
+
+from ..signals.fields import Field, Grid, Points, slabs
+
+Numbers = float | Sequence[float] | np.ndarray
+
+# The paper's ε. It is absolute: a signal whose variance is near it should be rescaled, and gets a warning.
+EPSILON = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean, covariance and normalized structure tensor of a signal, in float64.
+
+    **Arguments:**
+
+    - `mean`: μ, of shape `(out_size,)`.
+    - `covariance`: Σ, of shape `(out_size, out_size)`, without ε.
+    - `structure_tensor`: Ω, of shape `(in_size, in_size)`.
+    - `epsilon`: the ridge of an estimate. It is part of `structure_tensor` already, and is added to `covariance`
+        wherever that is inverted or sampled from. Prescribed moments need none.
+
+    !!! example
+        ```python
+        moments = estimate_moments(Grid(np.random.default_rng(0).normal(size=(64, 64, 3))))
+        print(moments)
+        ```
+    """
+
+    mean: Float[np.ndarray, " out_size"]
+    covariance: Float[np.ndarray, "out_size out_size"]
+    structure_tensor: Float[np.ndarray, "in_size in_size"]
+    epsilon: float = 0.0
+
+    @property
+    def in_size(self) -> int:
+        """Number of coordinates."""
+        return len(self.structure_tensor)
+
+    @property
+    def out_size(self) -> int:
+        """Number of channels."""
+        return len(self.mean)
+
+    @property
+    def regularized_covariance(self) -> Float[np.ndarray, "out_size out_size"]:
+        """Σ_ε = Σ + εI."""
+        return self.covariance + self.epsilon * np.eye(self.out_size)
+
+    def __str__(self) -> str:
+        rows = (("mean", self.mean), ("covariance", self.covariance), ("structure tensor", self.structure_tensor))
+        return "\n".join(f"{name}\n{indent(np.array2string(value, precision=6), '  ')}" for name, value in rows)
+
+
+def estimate_moments(field: Field, *, epsilon: float = EPSILON) -> Moments:
+    r"""Estimate the moments of a sampled field.
+
+    $$\hat\Omega = \frac1m \sum_i J_i^\top (\hat\Sigma + εI)^{-1} J_i + εI$$
+
+    with the unbiased sample covariance. On a grid the derivatives are Sobel differences, as in the paper; at scattered
+    points they are local linear regressions over nearest neighbours. The field is read once, a slab at a time.
+
+    **Arguments:**
+
+    - `field`: a `Grid` or `Points`.
+    - `epsilon`: the ridge ε.
+
+    **Returns:**
+
+    The `Moments`. A signal that is constant, or varies less than ε, gives valid moments and a warning.
+
+    !!! example
+        ```python
+        x = np.linspace(-1, 1, 1001)
+        estimate_moments(Grid(np.sin(40 * x)[:, None], align="corners")).structure_tensor  # close to 40²
+        ```
+    """
+    if not epsilon > 0:
+        raise ValueError(f"epsilon is {epsilon}; it must be positive, so that constant channels can be inverted")
+    statistics = _grid_statistics(field) if isinstance(field, Grid) else _point_statistics(field)
+    _warn_if_flat(statistics[1], epsilon)
+    return combine_statistics(*statistics, epsilon=epsilon)
+
+
+def combine_statistics(
+    mean: Float[np.ndarray, " out_size"],
+    covariance: Float[np.ndarray, "out_size out_size"],
+    products: Float[np.ndarray, "out_size in_size out_size in_size"],
+    *,
+    epsilon: float,
+) -> Moments:
+    """Moments from a mean, a covariance and the average products of slopes, E[(∂f_k/∂x_a)(∂f_l/∂x_b)].
+
+    Ω contracts the products with Σ_ε⁻¹, which is known only at the end; so one pass over the data is enough.
+    """
+    precision = np.linalg.inv(covariance + epsilon * np.eye(len(mean)))
+    structure_tensor = np.einsum("kalb,kl->ab", products, precision) + epsilon * np.eye(products.shape[1])
+    return Moments(mean, covariance, (structure_tensor + structure_tensor.T) / 2, epsilon)
+
+
+def prescribe_moments(
+    *,
+    mean: Numbers = 0.0,
+    covariance: Numbers | Sequence[Sequence[float]] = 1.0,
+    length_scale: Numbers | None = None,
+    structure_tensor: Numbers | Sequence[Sequence[float]] | None = None,
+) -> Moments:
+    """Moments from knowledge instead of data, e.g. for the solution of a differential equation.
+
+    **Arguments:**
+
+    - `mean`: one number per channel.
+    - `covariance`: a matrix, a variance per channel, or one variance for all channels.
+    - `length_scale`: a length ℓ for each coordinate, over which the signal changes by about its own standard deviation:
+        every channel then has E[(∂f/∂x)²] = Var f / ℓ². A sinusoid of wavelength λ has ℓ = λ/2π.
+    - `structure_tensor`: the full Ω, in place of `length_scale`.
+
+    !!! example
+        ```python
+        # a velocity and a pressure over (time, position)
+        prescribe_moments(mean=[0.0, 1.0], covariance=[4.0, 0.1], length_scale=[0.5, 0.05])
+        ```
+    """
+    mean = _vector("mean", mean)
+    covariance = np.asarray(covariance, dtype=np.float64)
+    if covariance.ndim < 2:
+        variances = _vector("covariance", covariance)
+        size = max(len(mean), len(variances))
+        covariance = np.diag(np.broadcast_to(variances, size))
+    mean = np.broadcast_to(mean, len(covariance)) if len(mean) == 1 else mean
+    _require_definite("covariance", covariance, strictly=True)
+    if len(mean) != len(covariance):
+        raise ValueError(f"mean has {len(mean)} channels but covariance has {len(covariance)}; make them agree")
+    if (length_scale is None) == (structure_tensor is None):
+        raise ValueError(
+            f"length_scale is {length_scale!r} and structure_tensor is {structure_tensor!r}; pass exactly one of them"
+        )
+    if length_scale is not None:
+        lengths = _vector("length_scale", length_scale)
+        if not (lengths > 0).all():
+            raise ValueError(f"length_scale is {length_scale!r}; every length must be positive")
+        structure_tensor = len(mean) * np.diag(lengths**-2)
+    omega = np.atleast_2d(np.asarray(structure_tensor, dtype=np.float64))
+    _require_definite("structure_tensor", omega, strictly=False)
+    return Moments(mean.copy(), covariance, omega)
+
+
+_Statistics = tuple[np.ndarray, np.ndarray, np.ndarray]  # mean, covariance, products
+
+
+def _grid_statistics(grid: Grid) -> _Statistics:
+    channels, axes = grid.out_size, grid.in_size
+    shift = None
+    total, squares = np.zeros(channels), np.zeros((channels, channels))
+    products = np.zeros((channels * axes, channels * axes))
+    for axis, start, stop in slabs(grid.shape, limit=(1 << 19) // channels):
+        # One more sample on either side, where there is one, gives the slab the derivatives of the whole.
+        low, high = max(start - 1, 0), min(stop + 1, grid.shape[axis])
+        outer = (slice(None),) * axis
+        slab = np.moveaxis(grid.values[(*outer, slice(low, high))], -1, 0).astype(np.float64, order="C")
+        inner = (*outer, slice(start - low, stop - low))
+        inside = slab[(slice(None), *inner)].reshape(channels, -1)  # (channels, samples)
+        shift = inside.mean(axis=1, keepdims=True) if shift is None else shift
+        total += (inside - shift).sum(axis=1)
+        squares += (inside - shift) @ (inside - shift).T
+        slopes = np.stack([_derivative(f, a, grid.spacing[a])[inner].ravel() for f in slab for a in range(axes)])
+        products += slopes @ slopes.T
+    assert shift is not None
+    m = grid.samples
+    covariance = (squares - np.outer(total, total) / m) / (m - 1)
+    return shift[:, 0] + total / m, covariance, (products / m).reshape(channels, axes, channels, axes)
+
+
+def _derivative(channel: np.ndarray, axis: int, spacing: float) -> np.ndarray:
+    # Sobel's centered difference weighs 2 and its smoothing [1, 2, 1] weighs 4 along each of the other axes.
+    return sobel(channel, axis=axis) / (spacing * 2 * 4 ** (channel.ndim - 1))
+
+
+def _point_statistics(points: Points) -> _Statistics:
+    # Sorting the positions makes the result independent of the order of the points, to the last bit.
+    order = np.lexsort((*points.values.T, *points.positions.T))
+    values = points.values[order].astype(np.float64)
+    positions, group, counts = np.unique(points.positions[order], axis=0, return_inverse=True, return_counts=True)
+    if len(positions) < points.in_size + 2:
+        raise ValueError(
+            f"positions has {len(positions)} distinct rows; the slopes in {points.in_size} coordinates need at least "
+            f"{points.in_size + 2}"
+        )
+    grouped = np.zeros((len(positions), points.out_size))
+    np.add.at(grouped, group.ravel(), values)
+    grouped /= counts[:, None]
+    scaled, unscale = _whiten(positions)
+    products = functools.reduce(np.add, _slope_products(scaled, grouped, counts / len(values)))
+    products = np.einsum("kalb,ac,bd->kcld", products, unscale, unscale)
+    return values.mean(axis=0), np.atleast_2d(np.cov(values.T, ddof=1)), products
+
+
+def _whiten(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions in units of their own spread, so that neighbourhoods do not depend on the units, and ∂scaled/∂x."""
+    centered = positions - positions.mean(axis=0)
+    spread, axes = np.linalg.eigh(np.atleast_2d(np.cov(positions.T)))
+    if spread[0] <= 1e-12 * spread[-1]:
+        raise ValueError(
+            f"positions lie in fewer than {positions.shape[1]} dimensions (spreads {np.sqrt(np.abs(spread))}); "
+            "drop the coordinates that are constant or a combination of others"
+        )
+    unscale = (axes / np.sqrt(spread)).T
+    return centered @ unscale.T, unscale
+
+
+def _slope_products(positions: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
+    """Weighted sums of slope products, a block of points at a time; a slope is fitted to 3·in_size + 1 neighbours."""
+    neighbours = min(3 * positions.shape[1] + 1, len(positions))
+    tree = KDTree(positions)
+    block = max(1, (1 << 20) // (neighbours * (positions.shape[1] + values.shape[1])))
+    for start in range(0, len(positions), block):
+        nearest = tree.query(positions[start : start + block], neighbours)[1]  # (block, neighbours)
+        dx = positions[nearest] - positions[nearest].mean(axis=1, keepdims=True)
+        dy = values[nearest] - values[nearest].mean(axis=1, keepdims=True)
+        # Where neighbours leave a direction open (they lie on a line), the smallest slope that explains them is taken.
+        inverse = np.linalg.pinv(np.einsum("mna,mnb->mab", dx, dx), rcond=1e-9, hermitian=True)
+        slopes = np.einsum("mab,mnb,mnk->mka", inverse, dx, dy)  # (block, out_size, in_size)
+        yield np.einsum("mka,mlb,m->kalb", slopes, slopes, weights[start : start + block])
+
+
+def _warn_if_flat(covariance: np.ndarray, epsilon: float) -> None:
+    variance = float(np.trace(covariance)) / len(covariance)
+    if variance <= epsilon:
+        warnings.warn(
+            f"the signal is constant, or nearly so: its variance {variance:.3g} is not above ε = {epsilon:g}. "
+            "If it does carry detail, scale its values up or pass a smaller epsilon",
+            stacklevel=3,
+        )
+
+
+def _vector(name: str, value: Numbers) -> np.ndarray:
+    vector = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
+        raise ValueError(f"{name} is {value!r}; pass a finite number or a list of them")
+    return vector
+
+
+def _require_definite(name: str, matrix: np.ndarray, *, strictly: bool) -> None:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+        raise ValueError(f"{name} has shape {matrix.shape}; pass a finite square matrix")
+    if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0):
+        raise ValueError(f"{name} is not symmetric: {matrix.tolist()}; pass (M + M.T) / 2")
+    smallest, largest = (np.linalg.eigvalsh(matrix)[i] for i in (0, -1))
+    if smallest < -1e-9 * abs(largest) or (strictly and smallest <= 0):
+        kind = "positive definite" if strictly else "positive semidefinite"
+        raise ValueError(f"{name} has the eigenvalue {smallest:.3g}, but it must be {kind}: {matrix.tolist()}")

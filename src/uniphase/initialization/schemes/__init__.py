@@ -1,0 +1,104 @@
+"""Schemes: the named initializations, each a function that returns a Blueprint.
+
+All are called in the same way, `scheme(target, width=N, depth=L)`: an input layer, L hidden layers of N×N weights and a
+linear output layer. The target is the `Moments` of a signal; a scheme that looks at no data needs only its sizes, and
+takes `(in_size, out_size)` as well. `SCHEMES` lists them all; the command line, the documentation and the tests go by
+that list.
+
+A scheme is named after the paper that it follows. Public codes called "SIREN" differ among each other in the bound of
+the output layer, in the law of the biases and in where ω acts; here each choice is a law that can be printed.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..blueprint import Blueprint
+from ..moments import prescribe_moments
+from .common import Target as Target
+from .cvp26 import cvp26_0 as cvp26_0, cvp26_1 as cvp26_1, cvp26_fixed_point as cvp26_fixed_point
+from .fans import gelu as gelu, relu as relu, silu as silu
+from .fourier_features import tanh_pe as tanh_pe
+from .sirens import IMAGE_OMEGA as IMAGE_OMEGA, sm20 as sm20
+from .uniform_phases import uniform_phase as uniform_phase
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """An entry of `SCHEMES`: the function, the paper that it follows, and what it does with biases.
+
+    The defaults of the function are for images; `sound` holds what the paper has for sounds on [-100, 100] instead.
+    """
+
+    name: str
+    blueprint: Callable[..., Blueprint]
+    paper: str
+    biases: str
+    sound: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """What the scheme is, with its laws."""
+        return (inspect.getdoc(self.blueprint) or "").partition("**Arguments:**")[0].strip()
+
+    @property
+    def reference(self) -> str:
+        """Where it was published."""
+        return " ".join((inspect.getdoc(self.blueprint) or "").partition('"Reference"')[2].split())
+
+    @property
+    def example(self) -> Blueprint:
+        """Its blueprint for a gray image with a length scale of 0.1, at width 256 and depth 4."""
+        return self.blueprint(prescribe_moments(length_scale=[0.1, 0.1]), width=256, depth=4)
+
+
+SCHEMES: dict[str, Scheme] = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme("uniform-phase", uniform_phase, "Kuang et al. 2026", "uniform around the circle; output at the mean"),
+        Scheme(
+            "sm20",
+            sm20,
+            "Sitzmann et al. 2020",
+            "uniform ±1/√fan_in; none at the output",
+            {"omega": 30.0, "hidden_omega": 30.0},
+        ),
+        Scheme(
+            "cvp26-0",
+            cvp26_0,
+            "Combette et al. 2026, σ_a = 0",
+            "input as sm20; hidden zero; none at the output",
+            {"omega": 30.0},
+        ),
+        Scheme(
+            "cvp26-1",
+            cvp26_1,
+            "Combette et al. 2026, σ_a = 1",
+            "input as sm20; hidden Normal; none at the output",
+            {"omega": 30.0},
+        ),
+        Scheme(
+            "tanh-pe",
+            tanh_pe,
+            "Tancik et al. 2020, Glorot & Bengio 2010",
+            "zero; none in the encoding",
+            {"std": 10.0},
+        ),
+        Scheme("relu", relu, "He et al. 2015", "zero"),
+        Scheme("silu", silu, "Glorot & Bengio 2010", "zero"),
+        Scheme("gelu", gelu, "Glorot & Bengio 2010", "zero"),
+    )
+}
+
+
+def get_scheme(name: str) -> Scheme:
+    """The scheme of a name.
+
+    !!! example
+        ```python
+        blueprint = get_scheme("cvp26-0").blueprint((2, 1), width=64, depth=3)
+        ```
+    """
+    if name not in SCHEMES:
+        raise ValueError(f"there is no scheme {name!r}; the known ones are {', '.join(SCHEMES)}")
+    return SCHEMES[name]

@@ -1,0 +1,16 @@
+"""What the families share: the sizes of a network, and its target."""
+
+from ..moments import Moments
+
+Target = Moments | tuple[int, int]
+
+
+def sizes_of(target: Target, width: int, depth: int) -> tuple[int, int]:
+    if width < 1:
+        raise ValueError(f"width is {width}; a layer needs at least 1 neuron")
+    if depth < 0:
+        raise ValueError(f"depth is {depth}; pass the number of hidden layers, 0 or more")
+    sizes = (target.in_size, target.out_size) if isinstance(target, Moments) else target
+    if min(sizes) < 1:
+        raise ValueError(f"target is {target!r}; pass Moments, or (in_size, out_size) of at least 1 each")
+    return sizes

@@ -1,0 +1,261 @@
+"""Diagnostics: what a network does at initialization, or at any other time.
+
+Activations are numbered from the coordinates, 0, through the output of the input layer, 1, to the channels at the end.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..diagnosis.chain import layer_name, read_chain, recognize_activation
+from ..diagnosis.report import Report, examine, require_same_function
+from ..initialization.moments import EPSILON, Moments, combine_statistics
+from ..signals.fields import Field
+from .network import CoordinateMLP
+
+# Positions whose Jacobians are held in memory at once.
+_BLOCK = 256
+
+
+def activations(network: CoordinateMLP, x: Float[Array, " in_size"]) -> list[Float[Array, " _"]]:
+    """The position itself and the output of every layer.
+
+    !!! example
+        ```python
+        h = activations(network, jnp.zeros(2))
+        h[-1]  # the channels: network(jnp.zeros(2))
+        ```
+    """
+    outputs = [x]
+    for layer in network.layers:
+        outputs.append(layer(outputs[-1]))
+    return outputs
+
+
+def jacobian(
+    network: CoordinateMLP, x: Float[Array, " in_size"], start: int = 0, stop: int | None = None
+) -> Float[Array, "rows columns"]:
+    """The derivative of activation `stop` by activation `start`, at the position `x`.
+
+    **Arguments:**
+
+    - `network`, `x`: where to look.
+    - `start`, `stop`: numbers of activations, `0 <= start <= stop <= len(network.layers)`. By default from the
+        coordinates to the channels.
+
+    !!! example
+        ```python
+        jacobian(network, x, 1, 5)  # through four hidden layers
+        ```
+    """
+    stop = len(network.layers) if stop is None else stop
+    if not 0 <= start <= stop <= len(network.layers):
+        raise ValueError(
+            f"start is {start} and stop is {stop}; activations are numbered 0 to {len(network.layers)}, and start "
+            "must not be after stop"
+        )
+
+    def between(h):
+        for layer in network.layers[start:stop]:
+            h = layer(h)
+        return h
+
+    return jax.jacfwd(between)(activations(network, x)[start])
+
+
+@eqx.filter_jit
+def jacobian_spectra(
+    network: CoordinateMLP, positions: Float[Array, "samples in_size"], start: int = 0, stop: int | None = None
+) -> Float[Array, "samples rank"]:
+    """The singular values of `jacobian` at each position, from the largest to the smallest.
+
+    !!! example
+        ```python
+        mean_spectrum = jacobian_spectra(network, positions, 1, 5).mean(axis=0)
+        ```
+    """
+    return jax.lax.map(
+        lambda x: jnp.linalg.svd(jacobian(network, x, start, stop), compute_uv=False), positions, batch_size=_BLOCK
+    )
+
+
+class PhaseStatistics(NamedTuple):
+    """How the preactivations z of a sine layer lie, over all of its neurons and positions.
+
+    - `layer`: the number of the activation that they lead to.
+    - `mean`, `std`: of z, unwrapped.
+    - `resultant`, `second_resultant`: |mean of exp(iz)| and |mean of exp(2iz)|: 0 for phases uniform around the circle,
+        1 for phases all equal.
+    - `squared_slope`: the mean of cos² z, which is 1/2 for uniform phases.
+    """
+
+    layer: int
+    mean: float
+    std: float
+    resultant: float
+    second_resultant: float
+    squared_slope: float
+
+
+def phase_statistics(network: CoordinateMLP, positions: Float[Array, "samples in_size"]) -> list[PhaseStatistics]:
+    """The wrapped-phase statistics of every sine layer.
+
+    !!! example
+        ```python
+        for row in phase_statistics(network, positions):
+            print(row)
+        ```
+    """
+    sines = [number for number, layer in enumerate(network.layers, start=1) if layer.activation == "sine"]
+    rows = _phase_sums(network, positions)
+    return [PhaseStatistics(number, *map(float, row)) for number, row in zip(sines, rows, strict=True)]
+
+
+@eqx.filter_jit
+def _phase_sums(network: CoordinateMLP, positions: Array) -> list[list[Array]]:
+    def preactivations(x):
+        outputs = activations(network, x)
+        return [layer.preactivation(h) for layer, h in zip(network.layers, outputs[:-1], strict=True)]
+
+    rows = []
+    for layer, z in zip(network.layers, jax.vmap(preactivations)(positions), strict=True):
+        if layer.activation == "sine":
+            resultants = [jnp.hypot(jnp.cos(n * z).mean(), jnp.sin(n * z).mean()) for n in (1, 2)]
+            rows.append([z.mean(), z.std(), *resultants, jnp.square(jnp.cos(z)).mean()])
+    return rows
+
+
+def network_moments(
+    network: CoordinateMLP, positions: Float[Array, "samples in_size"], *, epsilon: float = EPSILON
+) -> Moments:
+    """The moments of a network over some positions: what `estimate_moments` says of a field, with exact derivatives.
+
+    !!! example
+        ```python
+        network_moments(network, positions).structure_tensor  # against estimate_moments(field).structure_tensor
+        ```
+    """
+    values, products = _values_and_products(network, positions)
+    values = np.asarray(values, dtype=np.float64)
+    covariance = np.atleast_2d(np.cov(values.T, ddof=1))
+    return combine_statistics(values.mean(axis=0), covariance, np.asarray(products, np.float64), epsilon=epsilon)
+
+
+@eqx.filter_jit
+def _values_and_products(network: CoordinateMLP, positions: Array) -> tuple[Array, Array]:
+    def at(x):
+        slopes = jax.jacfwd(network)(x)
+        return network(x), jnp.einsum("ka,lb->kalb", slopes, slopes)
+
+    values, products = jax.lax.map(at, positions, batch_size=_BLOCK)
+    return values, products.mean(axis=0)
+
+
+def diagnose(
+    model: Callable[..., Any],
+    field: Field,
+    moments: Moments | None = None,
+    *,
+    layers: Mapping[str, Sequence[Any]] | None = None,
+    seed: int = 0,
+) -> Report:
+    """Examine a network before it is trained: what is right and wrong with it for a signal, in numbers and in words.
+
+    **Arguments:**
+
+    - `model`: maps one position to the channels there: a `CoordinateMLP`, an `eqx.nn.MLP`, an `eqx.nn.Sequential` of
+        linear layers and activations, or any function with its `layers`.
+    - `field`: the signal that it is meant for.
+    - `moments`: of the signal. Default: estimated from the field.
+    - `layers`: for other models, `(weight, bias, activation, omega)` for each layer by name, in the order in which
+        the model applies activation(omega · (W x + b)). The activation is "sine", "sincos", "tanh", "relu", "silu",
+        "gelu" or "linear"; a bias may be `None`.
+    - `seed`: of the samples that are looked at and of the networks that it is compared to.
+
+    **Returns:**
+
+    A `Report`, which prints as a table and a list of verdicts.
+
+    !!! example
+        ```python
+        siren = CoordinateMLP(sm20((2, 1), width=64, depth=2, omega=30.0), key=jax.random.key(0))
+        print(diagnose(siren, field))
+
+        w, b, v = np.ones((64, 2)), np.linspace(-3, 3, 64), np.full((1, 64), 0.1)
+        one_layer = lambda x: v @ jnp.sin(30 * (w @ x + b))
+        print(diagnose(one_layer, field, layers={"inner": (w, b, "sine", 30.0), "outer": (v, None, "linear", 1.0)}))
+        ```
+    """
+    chain = read_chain(dict(_layers_of(model)) if layers is None else layers)
+    scalar = getattr(model, "in_size", None) == "scalar"
+
+    def values(positions: np.ndarray) -> np.ndarray:
+        columns = jnp.asarray(positions[:, 0] if scalar else positions)
+        outputs = np.asarray(jax.vmap(model)(columns))
+        return outputs.reshape(len(positions), -1)
+
+    require_same_function(chain, field, values)
+    return examine(chain, field, moments, seed=seed)
+
+
+def _layers_of(model: Callable[..., Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """What `diagnose` has to be told of other models."""
+    if isinstance(model, CoordinateMLP):
+        for index, layer in enumerate(model.layers):
+            name = layer_name(index, len(model.layers))
+            yield name, (layer.weight, layer.bias, layer.activation, layer.omega)
+        return
+    parts = list(_parts(model))
+    if not parts or not isinstance(parts[0][1], eqx.nn.Linear):
+        first = type(parts[0][1] if parts else model).__name__
+        raise ValueError(
+            f"the model begins with {first}, and only linear layers can be read; "
+            "pass layers={name: (weight, bias, activation, omega), ...}"
+        )
+    starts = [index for index, (_, part) in enumerate(parts) if isinstance(part, eqx.nn.Linear)]
+    for start, stop in zip(starts, [*starts[1:], len(parts)], strict=True):
+        name, linear = parts[start]
+        activation, omega = _activation(name, [part for _, part in parts[start + 1 : stop]])
+        yield name, (linear.weight, linear.bias, activation, omega)
+
+
+def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The linear layers and the functions between them, in the order in which they are applied."""
+    if isinstance(model, eqx.nn.MLP):
+        linears = [linear for layer in model.layers for linear in _unstack(layer)]
+        for index, linear in enumerate(linears):
+            yield f"{name}layers.{index}", linear
+            last = index == len(linears) - 1
+            yield f"{name}activation", model.final_activation if last else model.activation
+    elif isinstance(model, eqx.nn.Sequential):
+        for index, layer in enumerate(model.layers):
+            yield from _parts(layer, f"{name}layers.{index}.")
+    else:
+        yield name.removesuffix("."), model
+
+
+def _unstack(linear: eqx.nn.Linear) -> list[eqx.nn.Linear]:
+    """The layers of an MLP with `scan=True`, which keeps the hidden ones in one array."""
+    if linear.weight.ndim == 2:
+        return [linear]
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], linear) for i in range(len(linear.weight))]
+
+
+def _activation(name: str, functions: list[Any]) -> tuple[str, float]:
+    def composed(z: np.ndarray) -> np.ndarray:
+        h = jnp.asarray(z)
+        for function in functions:
+            h = function(h)
+        return np.asarray(h)
+
+    try:
+        return recognize_activation(composed)
+    except Exception as error:  # any function may stand here, and may fail in any way
+        raise ValueError(
+            f"cannot read what follows {name}: {error}; pass layers={{name: (weight, bias, activation, omega), ...}}"
+        ) from error

@@ -1,0 +1,174 @@
+"""Rendering: a network's values and derivatives on a grid of any size, in chunks of bounded memory."""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from ..signals.fields import Align, Extent
+from .derivatives import gradient, laplacian
+from .network import CoordinateMLP
+
+Derivative = Literal["gradient", "laplacian"]
+
+# Memory for the activations of a chunk. Larger ones leave the cache, and take up to half as long again on a CPU.
+_CHUNK_BYTES = 1 << 23
+
+
+def render(
+    network: CoordinateMLP,
+    shape: Sequence[int],
+    *,
+    extents: Extent | Sequence[Extent] = (-1.0, 1.0),
+    align: Align = "centers",
+    region: Extent | Sequence[Extent] | None = None,
+    derivative: Derivative | None = None,
+) -> Float[np.ndarray, "..."]:
+    """The values of a network on a grid, at any resolution.
+
+    With the extents and alignment of the field that the network was fitted to, the shape of the field gives the
+    positions it was fitted at. With `"centers"`, a shape twice as large gives the centres of half-pixels, so that the
+    picture does not shift.
+
+    **Arguments:**
+
+    - `network`: what to render.
+    - `shape`: the number of samples along each coordinate axis.
+    - `extents`, `align`: the domain, as for `Grid`.
+    - `region`: what to show of the domain, or beyond: the interval `(low, high)` that the samples span along each axis,
+        in the units of the extents. Default: all of it.
+    - `derivative`: `"gradient"` for the derivative of every channel by every coordinate, `"laplacian"` for the sum of
+        the second derivatives of every channel. Both are exact, by forward differentiation.
+
+    **Returns:**
+
+    An array in the precision of the network, of shape `(*shape, out_size)`, or `(*shape, out_size, in_size)` for the
+    gradient.
+
+    !!! example
+        ```python
+        picture = render(network, (64, 64))
+        corner = render(network, (64, 64), region=((-1.0, -0.9), (-1.0, -0.9)))
+        edges = np.linalg.norm(render(network, (64, 64), derivative="gradient"), axis=-1)
+        ```
+    """
+    first = network.layers[0].weight
+    in_size, dtype = first.shape[1], first.dtype
+    shape = tuple(map(operator.index, shape))
+    if len(shape) != in_size or min(shape) < 1:
+        raise ValueError(
+            f"shape is {shape}, but the network has {in_size} coordinates; pass a positive number for each"
+        )
+    if derivative not in (None, "gradient", "laplacian"):
+        raise ValueError(f"derivative is {derivative!r}; it must be None, 'gradient' or 'laplacian'")
+    _require_grid(shape, align)
+    spans = _intervals("extents", extents, in_size) if region is None else _intervals("region", region, in_size)
+    middle, half_step = _frame(shape, spans, align, dtype)
+
+    out = eqx.filter_eval_shape(_evaluate, network, middle, derivative)
+    samples = math.prod(shape)
+    values = np.empty((samples, *out.shape), out.dtype)
+    size = _chunk_size(network, samples, derivative)
+    for start in range(0, samples, size):
+        chunk = _render_chunk(network, jnp.int32(start), size, shape, middle, half_step, derivative)
+        values[start : start + size] = np.asarray(chunk)[: samples - start]
+    return values.reshape(*shape, *out.shape)
+
+
+def grid_positions(
+    indices: Int[Array, " n"],
+    shape: tuple[int, ...],
+    extents: tuple[Extent, ...],
+    align: Align,
+    *,
+    dtype: jnp.dtype | type | None = None,
+) -> Float[Array, "n in_size"]:
+    """The positions of some samples of a grid, by their flat indices: rows of `Grid.coordinates()`, never stored.
+
+    Each axis is counted from its middle in whole numbers, so that positions there are as fine as the type allows: in
+    float32 no two of 2²⁴ samples on (-1, 1) fall together.
+
+    **Arguments:**
+
+    - `indices`: flat indices in int32, the last axis running fastest.
+    - `shape`, `extents`, `align`: of the grid, which has fewer than 2³¹ samples.
+    - `dtype`: of the positions. Default: JAX's default floating-point type.
+
+    !!! example
+        ```python
+        grid_positions(jnp.array([0, 3]), field.shape, field.extents, field.align)  # field.coordinates()[[0, 3]]
+        ```
+    """
+    _require_grid(shape, align)
+    dtype = jnp.dtype(jnp.result_type(float) if dtype is None else dtype)
+    return _positions(indices, shape, *_frame(shape, extents, align, dtype))
+
+
+def _frame(
+    shape: tuple[int, ...], extents: tuple[Extent, ...], align: Align, dtype: jnp.dtype
+) -> tuple[Float[Array, " in_size"], Float[Array, " in_size"]]:
+    """The middle of every axis and half the distance between its samples, both from float64."""
+    low, high = np.asarray(extents, np.float64).T
+    cells = np.asarray(shape) - (align == "corners")
+    return jnp.asarray((low + high) / 2, dtype), jnp.asarray((high - low) / (2 * cells), dtype)
+
+
+def _positions(indices: Array, shape: tuple[int, ...], middle: Array, half_step: Array) -> Array:
+    axes = []
+    for n in reversed(shape):
+        indices, i = jnp.divmod(indices, n)
+        axes.append(i - (n - 1 - i))  # 2i - (n - 1) half-steps from the middle, within int32
+    return middle + half_step * jnp.stack(axes[::-1], axis=-1).astype(middle.dtype)
+
+
+@eqx.filter_jit
+def _render_chunk(
+    network: CoordinateMLP,
+    start: Array,
+    size: int,
+    shape: tuple[int, ...],
+    middle: Array,
+    half_step: Array,
+    derivative: Derivative | None,
+) -> Array:
+    indices = start + jnp.arange(size, dtype=jnp.int32)  # the last chunk goes beyond the end, and is cut off there
+    columns = _positions(indices, shape, middle, half_step).T
+    return jnp.moveaxis(_evaluate(network, columns, derivative), -1, 0)
+
+
+def _evaluate(network: CoordinateMLP, x: Float[Array, "in_size *n"], derivative: Derivative | None) -> Array:
+    if derivative is None:
+        return network(x)
+    return gradient(network, x) if derivative == "gradient" else laplacian(network, x)
+
+
+def _chunk_size(network: CoordinateMLP, samples: int, derivative: Derivative | None) -> int:
+    """Samples per chunk: chunks of equal size within `_CHUNK_BYTES`, so that little of the last is wasted."""
+    weight = network.layers[0].weight
+    width = max(max(layer.weight.shape) for layer in network.layers)
+    arrays = {None: 1, "gradient": 1 + weight.shape[1], "laplacian": 2 + weight.shape[1]}[derivative]
+    bytes_per_sample = 2 * width * arrays * weight.dtype.itemsize  # the inputs and the outputs of a layer
+    return math.ceil(samples / math.ceil(samples * bytes_per_sample / _CHUNK_BYTES))
+
+
+def _require_grid(shape: tuple[int, ...], align: str) -> None:
+    if align not in ("centers", "corners"):
+        raise ValueError(f"align is {align!r}; it must be 'centers' or 'corners'")
+    if align == "corners" and 1 in shape:
+        raise ValueError(f"shape is {shape}, but align='corners' includes both ends; pass at least 2 along each axis")
+    if math.prod(shape) >= 2**31:
+        raise ValueError(f"shape is {shape}, or {math.prod(shape):,} samples; cut it into regions of fewer than 2³¹")
+
+
+def _intervals(name: str, intervals: Extent | Sequence[Extent], axes: int) -> tuple[Extent, ...]:
+    array = np.asarray(intervals, dtype=np.float64)
+    if array.shape not in ((2,), (axes, 2)) or not np.isfinite(array).all() or (array[..., 0] >= array[..., 1]).any():
+        raise ValueError(
+            f"{name} is {intervals!r}; pass a finite (low, high) with low < high, or one for each of {axes} coordinates"
+        )
+    return tuple((float(low), float(high)) for low, high in np.broadcast_to(array, (axes, 2)))

@@ -1,0 +1,160 @@
+"""The store: a directory with a JSON file and an NPZ file for every record.
+
+Files are written whole or not at all and never change, so that any number of processes may share the directory without
+locks. The JSON file is written last: where it is, the record is complete.
+
+A report packs all records into one file, without large arrays, which is small enough to be published. Its directory is
+a store again: tables can be made anew from it, and pictures of what is drawn from numbers.
+"""
+
+import csv
+import functools
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..signals.paths import atomic_path
+from .runs import Record, Run, identify
+
+_HEADER = [field.name for field in fields(Record) if field.name != "load"]
+PACKED = "records.jsonl"
+# The arrays that stay with a packed record; losses and pictures do not.
+_KEPT = ("spectrum",)
+
+
+def require_directory(name: str, path: str | os.PathLike[str]) -> Path:
+    """The path of a directory, which need not exist yet."""
+    if not os.fspath(path):
+        raise ValueError(f"{name} is ''; pass a directory, '.' for the current one")
+    if Path(path).exists() and not Path(path).is_dir():
+        raise ValueError(f"{name} is {os.fspath(path)!r}, but that is a file; pass a directory")
+    return Path(path)
+
+
+class Store:
+    """Records by the identity of their runs.
+
+    **Arguments:**
+
+    - `directory`: made when something is first written.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]):
+        self.directory = require_directory("store", directory)
+
+    def __contains__(self, run: Run) -> bool:
+        return self.get(run) is not None
+
+    def get(self, run: Run, *, needs: str | None = None) -> Record | None:
+        """The record of a run, if it was computed and, where one is needed, has an array of that name."""
+        identity = identify(run)
+        path = self._path(identity)
+        record = self._read(path) if path.exists() else self._packed.get(identity)
+        return None if record is None or (needs is not None and needs not in record.load()) else record
+
+    def put(self, record: Record) -> None:
+        """Keep a record."""
+        path = self._path(record.identity)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path.with_suffix(".npz")) as temporary:
+            np.savez_compressed(temporary, **record.load())  # pyright: ignore[reportArgumentType]
+        with atomic_path(path) as temporary:
+            content = {name: getattr(record, name) for name in _HEADER}
+            temporary.write_text(json.dumps(content, indent=1, allow_nan=False))
+
+    def records(self) -> Iterator[Record]:
+        """All records of the present version, in the order of their identities."""
+        loose = {path.stem: path for path in (self.directory / "records").glob("*.json")}
+        for identity in sorted({*loose, *self._packed}):
+            record = self._read(loose[identity]) if identity in loose else self._packed[identity]
+            if record.current:
+                yield record
+
+    def checkpoint(self, runs: Sequence[Run]) -> Path:
+        """Where runs that are computed together keep their state."""
+        directory = self.directory / "checkpoints"
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory / f"{identify(runs[0])}-{len(runs)}.state"
+
+    def _path(self, identity: str) -> Path:
+        return self.directory / "records" / f"{identity}.json"
+
+    @functools.cached_property
+    def _packed(self) -> Mapping[str, Record]:
+        path = self.directory / PACKED
+        lines = path.read_text().splitlines() if path.exists() else []
+        records = [
+            _parse(line, f"{path}, line {number}", "that line", lambda content: _kept_arrays(content["arrays"]))
+            for number, line in enumerate(lines, 1)
+        ]
+        return {record.identity: record for record in records}
+
+    def _read(self, path: Path) -> Record:
+        return _parse(path.read_text(), str(path), "it", lambda content: _arrays(path.with_suffix(".npz")))
+
+
+def _parse(text: str, place: str, remove: str, load: Callable[[Mapping[str, Any]], Mapping[str, np.ndarray]]) -> Record:
+    try:
+        content = json.loads(text)
+        return Record(**{name: content[name] for name in _HEADER}, load=lambda: load(content))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{place}: not a record ({error!r}); remove {remove}, and the run is computed again"
+        ) from error
+
+
+def _arrays(path: Path) -> Mapping[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as file:
+        return dict(file)
+
+
+def _kept_arrays(content: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
+    return {name: np.asarray(values) for name, values in content.items()}
+
+
+def pack(records: Sequence[Record], path: Path) -> None:
+    """All records in one file, a line for each, without large arrays."""
+    with atomic_path(path) as temporary, temporary.open("w") as stream:
+        for record in records:
+            kept = {name: array.tolist() for name, array in record.load().items() if name in _KEPT}
+            content = {name: getattr(record, name) for name in _HEADER} | {"arrays": kept}
+            stream.write(json.dumps(content, allow_nan=False) + "\n")
+
+
+def flat(record: Record) -> dict[str, Any]:
+    """A record as a row of a table: config and metrics by dotted names, without arrays."""
+    parts = {"config": record.config, "metrics": record.metrics, "provenance": record.provenance}
+    row = {name: getattr(record, name) for name in ("identity", "kind", "seconds", "work", "cost")}
+    return row | {name: entry for part, content in parts.items() for name, entry in _flatten(part, content)}
+
+
+def _flatten(prefix: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(f"{prefix}.{key}", value)
+        else:
+            yield f"{prefix}.{key}", json.dumps(value) if isinstance(value, list) else value
+
+
+def write_tables(records: Sequence[Record], csv_path: Path, parquet_path: Path) -> bool:
+    """All records, without their arrays, as CSV and as Parquet. Without DuckDB only CSV is written: `False`."""
+    rows = [flat(record) for record in records]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with atomic_path(csv_path) as temporary, temporary.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    try:
+        import duckdb
+    except ImportError:
+        return False
+    # All rows are looked at for the type of a column, but an identity is a text, even if it looks like 12e34.
+    with duckdb.connect() as connection, atomic_path(parquet_path) as temporary:
+        table = connection.read_csv(str(csv_path), sample_size=-1, dtype={"identity": "VARCHAR"})
+        table.write_parquet(str(temporary), compression="zstd")
+    return True

@@ -1,0 +1,132 @@
+"""Recipes: what follows from a signal for its fit. The size of the network, the steps, their rate and their units.
+
+Everything here is arithmetic on the signal, shared by all frameworks; `training` and `optimizers` carry it out in JAX.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from .initialization.moments import Moments
+from .signals.fields import Field
+
+Optimizer = Literal["muon", "adam"]
+
+# The step of each kind of array, relative to that of the hidden weights: settled on a few photos and a sound, with one
+# seed. benchmarks/quality.py measures the rate that multiplies them all.
+INPUT_STEP, PHASE_STEP, OUTPUT_STEP, OFFSET_STEP = 0.15, 0.5, 10.0, 0.3
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train.
+
+    **Arguments:**
+
+    - `optimizer`: `"muon"`, in the units of the signal (`unit_muon`), or plain `"adam"`.
+    - `learning_rate`: at the start.
+    - `final_fraction`: what a cosine leaves of it at the end; 1 keeps it constant.
+    - `steps`: how many.
+    - `batch`: samples a step; all of them make a full-batch step.
+    """
+
+    optimizer: Optimizer
+    learning_rate: float
+    final_fraction: float
+    steps: int
+    batch: int
+
+    def __post_init__(self):
+        if self.optimizer not in ("muon", "adam"):
+            raise ValueError(f"optimizer is {self.optimizer!r}; it must be 'muon' or 'adam'")
+        for name in ("learning_rate", "final_fraction", "steps", "batch"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+
+
+@runtime_checkable
+class Layered(Protocol):
+    """A network of any framework: its layers have a `role`, as those of a blueprint have."""
+
+    @property
+    def layers(self) -> Any: ...
+
+
+def default_size(field: Field) -> tuple[int, int]:
+    """The width and depth for a field: 256 and 3, and a smaller width below 25,600 values.
+
+    !!! example
+        ```python
+        width, depth = default_size(field)
+        ```
+    """
+    width = 1.5 * math.sqrt(field.samples * field.out_size)
+    return int(np.clip(32 * round(width / 32), 32, 256)), 3
+
+
+def default_rate(network: Layered) -> float:
+    """The rate of `unit_muon`: 0.25 shared among the hidden layers and the input layer, whatever the width.
+
+    Every layer moves by about that fraction of its own size in a step, and the changes of all layers add up in the
+    phases of the last.
+
+    !!! example
+        ```python
+        default_rate(network)  # 0.05 at depth 4
+        ```
+    """
+    return 0.25 / (1 + sum(layer.role == "hidden" for layer in network.layers))
+
+
+def default_recipe(field: Field, network: Layered) -> Recipe:
+    """The recipe that needs no choice.
+
+    Muon in the units of the signal at `default_rate`, falling to a hundredth along a cosine, with 8,192 samples a step.
+    Steps grow with the square root of the number of values, from 300 to 1,000, and below 32,000 values the rate falls
+    to a half: what a small signal gains by more on its samples, it loses between them.
+
+    !!! example
+        ```python
+        recipe = default_recipe(field, network)
+        ```
+    """
+    values = field.samples * field.out_size
+    rate = default_rate(network) * float(np.clip(values / 32_000, 0.5, 1))
+    steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 300, 1000)) / 10)
+    return Recipe("muon", rate, 0.01, steps, min(8192, field.samples))
+
+
+def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:
+    """The paper's protocol for images: full-batch Adam at a constant rate.
+
+    !!! example
+        ```python
+        recipe = paper_recipe(field)
+        ```
+    """
+    return Recipe("adam", learning_rate, 1.0, steps, field.samples)
+
+
+class Units(NamedTuple):
+    """What a signal gives to the first and last layers of a network: x̄, B, F and the spread of each channel.
+
+    x has the mean x̄ and the covariance C over the samples, B Bᵀ = C⁻¹ and F Fᵀ = 2Σ_ε/N.
+    """
+
+    center: Any  # (in_size,), an array of any framework
+    input_factor: Any  # (in_size, in_size)
+    output_factor: Any  # (out_size, out_size)
+    offset: Any  # (out_size,)
+
+    @staticmethod
+    def of(field: Field, moments: Moments, width: int) -> "Units":
+        """The units of a signal for a network of width N, as NumPy arrays in float64."""
+        center, covariance = field.position_moments()
+        return Units(
+            center,
+            np.linalg.cholesky(np.linalg.inv(covariance)),
+            np.linalg.cholesky(2 * moments.regularized_covariance / width),
+            np.sqrt(np.diag(moments.regularized_covariance)),
+        )

@@ -1,0 +1,1 @@
+"""What is given: fields, and the files and arrays that they come from. NumPy only."""

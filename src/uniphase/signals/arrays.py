@@ -1,0 +1,69 @@
+"""Arrays: NPY files and NumPy arrays with any number of axes, as a `Grid`."""
+
+import numpy as np
+from jaxtyping import Shaped
+
+from .fields import Align, Grid
+from .paths import FilePath, atomic_path, reading
+from .sources import Source, resized, values_of
+
+ARRAYS = (".npy",)
+
+
+def array(source: Source, *, axes: int | None = None, size: int | None = None, align: Align = "centers") -> Grid:
+    """An array as a grid. Its numbers and their type are kept, and a file stays on the disk, memory-mapped.
+
+    **Arguments:**
+
+    - `source`: the path of an NPY file, or an array.
+    - `axes`: the number of coordinate axes; an array with one axis more holds its channels in the last. Default: the
+        last axis is the channels if there are at least two axes and it has at most 4 entries, otherwise there is a
+        single channel.
+    - `size`: samples along the longest axis after anti-aliased resizing, which loads the array and turns integers
+        into floats, unscaled. Default: as stored.
+    - `align`: as for `Grid`.
+
+    !!! example
+        ```python
+        array(np.zeros((64, 64, 3))).in_size  # 2
+        array(np.zeros((64, 64, 3)), axes=3).in_size  # 3
+        ```
+    """
+    name, values = values_of(source, _array_file)
+    if axes is None:
+        axes = values.ndim - 1 if values.ndim >= 2 and values.shape[-1] <= 4 else values.ndim
+    if axes < 1 or values.ndim not in (axes, axes + 1):
+        raise ValueError(
+            f"{name}: axes is {axes}, but the shape is {values.shape}; set axes to the number of axes, not counting "
+            "one for the channels"
+        )
+    if values.ndim == axes:
+        values = values[..., None]
+    if size is not None:
+        values = resized(values.astype(np.promote_types(values.dtype, np.float32)), size)
+    return Grid(values, align=align)
+
+
+def volume(source: Source, *, size: int | None = None, align: Align = "centers") -> Grid:
+    """`array` with three coordinate axes."""
+    return array(source, axes=3, size=size, align=align)
+
+
+def write_array(path: FilePath, values: Shaped[np.ndarray, "..."]) -> None:
+    """Write an array as NPY, in its own type.
+
+    !!! example
+        ```python
+        write_array("values.npy", field.values)
+        ```
+    """
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
+        np.save(stream, values, allow_pickle=False)
+
+
+def _array_file(path: str) -> np.ndarray:
+    with reading(path, "an NPY array", "save an array of real numbers with numpy.save"):
+        values = np.lib.format.open_memmap(path, mode="r")
+        if values.dtype.kind not in "biuf":
+            raise ValueError(f"its dtype is {values.dtype}")
+    return values

@@ -1,0 +1,60 @@
+"""Paths: files are read with one clear error, and written whole or not at all."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from PIL import Image
+
+FilePath = str | os.PathLike[str]
+
+
+@contextlib.contextmanager
+def atomic_path(path: FilePath) -> Iterator[Path]:
+    """A temporary path to write to, which takes the name `path` at the end of the block.
+
+    It lies in the same directory and has the same suffix. If the block fails, or the disk is full, the temporary file
+    is removed. What was at `path` before is untouched until the new file is whole, even if the process is killed.
+
+    !!! example
+        ```python
+        with atomic_path("notes.txt") as temporary:
+            temporary.write_text("all of it, or nothing")
+        ```
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no directory {path.parent}; make it first")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: a directory; pass the path of a file")
+    temporary = path.with_name(f".uniphase-{secrets.token_hex(8)}{path.suffix}")
+    try:
+        yield temporary
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def reading(path: FilePath, kind: str, fix: str) -> Iterator[None]:
+    """Whatever goes wrong within is raised as one line: the path, what the file is not, why, and the fix."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path}: no such file")
+    if os.path.isdir(path):
+        raise ValueError(f"{path}: a directory, not {kind}; pass the path of a file")
+    if os.path.getsize(path) == 0:
+        raise ValueError(f"{path}: an empty file, not {kind}; {fix}")
+    try:
+        yield
+    except PermissionError:
+        raise
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+        raise ValueError(f"{path}: {error} If you trust the file, save it as NPY") from error
+    except Exception as error:  # decoders raise almost anything on a damaged file
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path}: cannot be read as {kind} ({reason}); {fix}") from error

@@ -1,0 +1,89 @@
+"""Sounds: files that libsndfile opens, and arrays of samples, as a `Grid` over time."""
+
+import numpy as np
+import soundfile
+from jaxtyping import Shaped
+
+from .fields import Align, Grid
+from .paths import FilePath, atomic_path, reading
+from .sources import Source, require_finite_floats, require_suffix, resized, values_of
+
+SOUNDS = (".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".ogg", ".opus", ".w64", ".wav")
+WRITTEN_SOUNDS = (".flac", ".wav")
+
+
+def audio(source: Source, *, size: int | None = None, align: Align = "centers") -> Grid:
+    """A sound as a grid of float32 values over time, with one channel per track.
+
+    Time spans (-100, 100), as for the sounds of SIREN. A uniform-phase network does not depend on this choice, but
+    the schemes with a fixed frequency do.
+
+    **Arguments:**
+
+    - `source`: the path of a WAV, FLAC or other sound that libsndfile opens, or an array of shape `(samples,)` or
+        `(samples, channels)`. Samples of type int16 and int32 are scaled to [-1, 1), in an array as in a file.
+    - `size`: samples after anti-aliased resampling. Default: as stored.
+    - `align`: as for `Grid`.
+
+    !!! example
+        ```python
+        audio("speech.flac").extents  # ((-100.0, 100.0),)
+        ```
+    """
+    rates: list[float] = []
+    name, values = values_of(source, lambda path: _audio_file(path, rates))
+    values = _as_samples(name, values)
+    samples = len(values)
+    if size is not None:
+        values = resized(values, size)
+    rate = rates[0] * len(values) / samples if rates else None
+    values = values.astype(np.float32, copy=False)
+    return Grid(values, extents=(-100.0, 100.0), align=align, medium="sound", rate=rate)
+
+
+def write_audio(path: FilePath, values: Shaped[np.ndarray, "*shape channels"], rate: float | None) -> None:
+    """Write a sound with 16 bits per sample, as WAV or FLAC by the suffix of the path.
+
+    **Arguments:**
+
+    - `path`: where to.
+    - `values`: floats of shape `(samples, channels)`; what lies outside [-1, 1] is clipped.
+    - `rate`: samples per second, as `Grid.rate`; the file holds it as a whole number.
+
+    !!! example
+        ```python
+        sound = audio("speech.flac")
+        write_audio("speech.wav", sound.values, sound.rate)
+        ```
+    """
+    require_suffix(path, WRITTEN_SOUNDS)
+    if values.ndim != 2:
+        raise ValueError(
+            f"{path}: values has shape {values.shape}, but a sound is (samples, channels); write the values as NPY"
+        )
+    require_finite_floats(path, values, "floats in [-1, 1]")
+    if rate is None or not rate >= 1:
+        raise ValueError(f"{path}: rate is {rate}; pass the samples per second, e.g. rate=44100")
+    with atomic_path(path) as temporary:
+        soundfile.write(temporary, np.clip(values, -1, 1), round(rate), subtype="PCM_16")
+
+
+def _audio_file(path: str, rates: list[float]) -> np.ndarray:
+    """The samples, as floats. Their number per second is added to `rates`."""
+    with reading(path, "a sound", "get a whole copy, or convert it to WAV or FLAC"):
+        with soundfile.SoundFile(path) as file:
+            values = file.read(dtype="float32", always_2d=True)
+            rates.append(float(file.samplerate))
+        if len(values) == 0 or len(values) < file.frames:
+            raise ValueError(f"it holds {len(values)} samples of {file.frames}")
+    return values
+
+
+def _as_samples(name: str, values: np.ndarray) -> np.ndarray:
+    if values.ndim not in (1, 2):
+        raise ValueError(f"{name}: the shape is {values.shape}, but a sound is (samples,) or (samples, channels)")
+    if values.dtype in (np.int16, np.int32):
+        values = values / -float(np.iinfo(values.dtype).min)
+    if values.dtype.kind != "f":
+        raise ValueError(f"{name}: the dtype is {values.dtype}; pass the samples as float32 in [-1, 1]")
+    return values[:, None] if values.ndim == 1 else values

@@ -1,0 +1,1 @@
+"""The network file, whichever framework writes or reads it."""

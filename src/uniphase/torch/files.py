@@ -1,0 +1,53 @@
+"""Checkpoints: networks as `.uniphase` files, which the JAX side reads and writes as well."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..initialization.blueprint import Blueprint
+from ..signals.paths import FilePath
+from ..storage.network_file import Saved, read_network, write_network
+from .network import CoordinateMLP
+
+
+def save_network(path: FilePath, saved: Saved[CoordinateMLP]) -> None:
+    """Write a network to a `.uniphase` file, whole or not at all.
+
+    !!! example
+        ```python
+        blueprint = uniform_phase(estimate_moments(field), width=64, depth=2)
+        save_network("camera.uniphase", Saved.of(CoordinateMLP(blueprint), blueprint, field))
+        ```
+    """
+    plans = [(plan.activation, plan.omega, plan.role) for plan in saved.blueprint.layers]
+    if [(layer.activation, layer.omega, layer.role) for layer in saved.network.layers] != plans:
+        raise ValueError(f"{path}: the network does not follow the blueprint; pass the one that it was drawn from")
+    tensors = {name: _to_numpy(path, name, tensor) for name, tensor in saved.network.state_dict().items()}
+    write_network(path, saved, tensors, "torch")
+
+
+def load_network(path: FilePath, *, device: torch.device | str | None = None) -> Saved[CoordinateMLP]:
+    """Read a network from a `.uniphase` file, in the precision that it was saved in.
+
+    !!! example
+        ```python
+        blueprint = uniform_phase(estimate_moments(field), width=64, depth=2)
+        save_network("camera.uniphase", Saved.of(CoordinateMLP(blueprint), blueprint, field))
+        saved = load_network("camera.uniphase")
+        values = saved.network(torch.rand(100, 2))
+        ```
+    """
+
+    def build(blueprint: Blueprint, tensors: dict[str, np.ndarray]) -> CoordinateMLP:
+        network = CoordinateMLP(blueprint, device="meta")
+        state = {name: torch.tensor(tensor, device=device) for name, tensor in tensors.items()}
+        network.load_state_dict(state, assign=True)
+        return network
+
+    return read_network(path, build)
+
+
+def _to_numpy(path: FilePath, name: str, tensor: Tensor) -> np.ndarray:
+    if tensor.dtype == torch.bfloat16:
+        raise ValueError(f"{path}: {name} is bfloat16, which NumPy does not have; save network.float()")
+    return np.ascontiguousarray(tensor.detach().cpu().numpy())

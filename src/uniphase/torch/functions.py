@@ -1,0 +1,20 @@
+"""Functions that PyTorch has under no name of its own, for the table of activations."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def sincos(z: Tensor) -> Tensor:
+    """Sines, then cosines, along the last axis."""
+    return torch.cat([torch.sin(z), torch.cos(z)], dim=-1)
+
+
+def gelu(z: Tensor) -> Tensor:
+    """GELU in the form with tanh, as JAX has it by default."""
+    return F.gelu(z, approximate="tanh")
+
+
+def identity(z: Tensor) -> Tensor:
+    """The argument itself."""
+    return z

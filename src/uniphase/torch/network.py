@@ -1,0 +1,100 @@
+"""Networks: a blueprint with its random numbers drawn, as a PyTorch module."""
+
+import functools
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..initialization.activations import get_activation, load_function
+from ..initialization.blueprint import Blueprint, LayerPlan
+from ..initialization.distributions import Law
+
+
+@functools.cache
+def activation_function(name: str) -> Callable[[Tensor], Tensor]:
+    """The activation of a name, as PyTorch has it."""
+    return load_function(get_activation(name).torch)
+
+
+class Layer(nn.Module):
+    """activation(omega · (W x + b)).
+
+    What a blueprint freezes is a buffer: it moves and is saved with the module, but it is no parameter, so that neither
+    an optimizer nor `requires_grad_` reaches it.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+    activation: str
+
+    def __init__(self, plan: LayerPlan, *, dtype: torch.dtype, device: torch.device, generator: torch.Generator | None):
+        super().__init__()
+        self.activation, self.omega, self.role = plan.activation, plan.omega, plan.role
+        for name, law, shape in (("weight", plan.weight, (plan.rows, plan.columns)), ("bias", plan.bias, (plan.rows,))):
+            tensor = None if law is None else draw(law, shape, dtype, device, generator)
+            if plan.trainable:
+                self.register_parameter(name, None if tensor is None else nn.Parameter(tensor))
+            else:
+                self.register_buffer(name, tensor)
+
+    def forward(self, x: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch out_size"]:
+        z = F.linear(x, self.weight, self.bias)
+        return activation_function(self.activation)(z if self.omega == 1 else self.omega * z)
+
+    def extra_repr(self) -> str:
+        rows, columns = self.weight.shape
+        return f"{columns} → {rows}, {self.activation}, omega={self.omega:g}, bias={self.bias is not None}"
+
+
+class CoordinateMLP(nn.Module):
+    """A network that maps positions to the channels there.
+
+    Its `state_dict` has the names of a `.uniphase` file: `layers.0.weight`, `layers.0.bias` and so on.
+
+    **Arguments:**
+
+    - `blueprint`: what to draw.
+    - `dtype`, `device`: of the weights. Default: PyTorch's own.
+    - `generator`: the randomness. Default: PyTorch's own. The numbers are drawn on its device, so that a seed gives the
+        same network wherever the network lives.
+
+    !!! example
+        ```python
+        network = CoordinateMLP(sm20((2, 3), width=64, depth=2), generator=torch.Generator().manual_seed(0))
+        colors = network(torch.rand(100, 2))
+        ```
+    """
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+        generator: torch.Generator | None = None,
+    ):
+        super().__init__()
+        dtype = torch.get_default_dtype() if dtype is None else dtype
+        device = torch.get_default_device() if device is None else torch.device(device)
+        layers = [Layer(plan, dtype=dtype, device=device, generator=generator) for plan in blueprint.layers]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Float[Tensor, "*batch in_size"]) -> Float[Tensor, "*batch out_size"]:
+        return self.layers(x)
+
+
+def draw(
+    law: Law, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, generator: torch.Generator | None
+) -> Tensor:
+    """A sample of a law."""
+    source = device if generator is None else generator.device
+    if law.standard == "normal":
+        standard = torch.randn(shape, dtype=dtype, device=source, generator=generator)
+    elif law.standard == "uniform":
+        standard = torch.rand(shape, dtype=dtype, device=source, generator=generator)
+    else:
+        standard = torch.zeros(shape, dtype=dtype, device=source)
+    return law.sample(standard, lambda numbers: torch.as_tensor(numbers, dtype=dtype, device=source)).to(device)

@@ -1,0 +1,1 @@
+"""Training in JAX: terms, batches, optimizers and the one loop."""

@@ -1,0 +1,68 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from uniphase.initialization.moments import prescribe_moments
+from uniphase.initialization.schemes import SCHEMES, get_scheme
+from uniphase.jax.derivatives import gradient, laplacian
+from uniphase.jax.network import CoordinateMLP
+
+MOMENTS = prescribe_moments(mean=[1.0, -2.0], covariance=[[2.0, 0.5], [0.5, 1.0]], length_scale=[0.1, 0.3, 0.2])
+
+
+def network(scheme):
+    return CoordinateMLP(get_scheme(scheme).blueprint(MOMENTS, width=16, depth=2), key=jax.random.key(0))
+
+
+def positions(samples):
+    return jnp.asarray(np.random.default_rng(0).uniform(-1, 1, (samples, 3)))
+
+
+def naive_laplacian(model, x):
+    return jnp.trace(jax.hessian(model)(x), axis1=1, axis2=2)
+
+
+def close(found, expected):
+    """Sums of some hundred products of float64 numbers, in another order."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * float(jnp.abs(expected).max()))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_columns_equal_the_derivatives_at_each_position(scheme, x64):
+    model, x = network(scheme), positions(20)
+    close(gradient(model, x.T), jnp.moveaxis(jax.vmap(jax.jacfwd(model))(x), 0, -1))
+    if scheme != "relu":  # whose second derivative is zero, and its scale as well
+        close(laplacian(model, x.T), jax.vmap(naive_laplacian, in_axes=(None, 0), out_axes=1)(model, x))
+    else:
+        np.testing.assert_array_equal(laplacian(model, x.T), 0)
+
+
+def test_one_position(x64):
+    model, (x,) = network("uniform-phase"), positions(1)
+    close(gradient(model, x), jax.jacfwd(model)(x))
+    close(laplacian(model, x), naive_laplacian(model, x))
+
+
+@pytest.mark.parametrize("scheme", ["uniform-phase", "sm20", "tanh-pe", "gelu"])
+def test_a_loss_of_laplacians_has_the_right_gradients(scheme, x64):
+    model, x = network(scheme), positions(5)
+
+    def fast(model):
+        return jnp.mean(laplacian(model, x.T) ** 2)
+
+    def naive(model):
+        return jnp.mean(jax.vmap(naive_laplacian, in_axes=(None, 0))(model, x) ** 2)
+
+    for found, expected in zip(*(jax.tree.leaves(jax.grad(f)(model)) for f in (fast, naive)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * float(jnp.abs(expected).max() + 1e-3))
+
+
+def test_a_sum_of_waves(x64):
+    """Known without differentiating: sin(k·x + b) has the Laplacian -|k|² sin(k·x + b)."""
+    blueprint = get_scheme("uniform-phase").blueprint(MOMENTS, width=16, depth=0)
+    model, x = CoordinateMLP(blueprint, key=jax.random.key(0)), positions(7)
+    first, last = model.layers
+    assert first.bias is not None
+    waves = jnp.sin(first.weight @ x.T + first.bias[:, None])
+    close(laplacian(model, x.T), -last.weight @ (jnp.sum(first.weight**2, axis=1)[:, None] * waves))

@@ -1,0 +1,164 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from uniphase.initialization.moments import estimate_moments, prescribe_moments
+from uniphase.initialization.schemes import cvp26_0, relu, uniform_phase
+from uniphase.jax.diagnostics import (
+    activations,
+    diagnose,
+    jacobian,
+    jacobian_spectra,
+    network_moments,
+    phase_statistics,
+)
+from uniphase.jax.network import CoordinateMLP
+from uniphase.signals.fields import Grid
+
+MOMENTS = prescribe_moments(mean=[1.0, -2.0], covariance=[[2.0, 0.5], [0.5, 1.0]], length_scale=[0.1, 0.3])
+NETWORK = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=3), key=jax.random.key(0))
+X = jnp.array([0.2, -0.4])
+
+
+def test_activations_run_from_the_position_to_the_channels():
+    h = activations(NETWORK, X)
+    assert [len(a) for a in h] == [2, 16, 16, 16, 16, 2]
+    np.testing.assert_array_equal(h[0], X)
+    np.testing.assert_array_equal(h[-1], NETWORK(X))
+
+
+def test_jacobian_is_the_product_of_slopes_and_weights():
+    """The chain rule written out, layer by layer."""
+    h = activations(NETWORK, X)
+    product = np.eye(16)
+    for layer, below in list(zip(NETWORK.layers, h[:-1], strict=True))[1:4]:
+        product = np.diag(np.cos(layer.preactivation(below))) @ np.asarray(layer.weight) @ product
+    np.testing.assert_allclose(jacobian(NETWORK, X, 1, 4), product, rtol=1e-4, atol=1e-5)  # float32
+
+
+def test_jacobians_compose_and_default_to_the_whole_network():
+    whole = jacobian(NETWORK, X)
+    np.testing.assert_allclose(whole, jax.jacfwd(NETWORK)(X), rtol=1e-6)
+    parts = jacobian(NETWORK, X, 2) @ jacobian(NETWORK, X, 0, 2)
+    np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(jacobian(NETWORK, X, 2, 2), np.eye(16))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (3, 2), (0, 6)])
+def test_bad_layers(start, stop):
+    with pytest.raises(ValueError, match=f"start is {start} and stop is {stop}; activations are numbered 0 to 5"):
+        jacobian(NETWORK, X, start, stop)
+
+
+def test_spectra_are_sorted_singular_values():
+    positions = jax.random.uniform(jax.random.key(1), (7, 2))
+    spectra = jacobian_spectra(NETWORK, positions, 1, 4)
+    assert spectra.shape == (7, 16)
+    exact = np.linalg.svd(jacobian(NETWORK, positions[3], 1, 4), compute_uv=False)
+    np.testing.assert_allclose(spectra[3], exact, rtol=1e-3, atol=1e-5)  # float32, and the least values are near zero
+
+
+def test_phase_statistics_tell_uniform_phases_from_others():
+    positions = jax.random.uniform(jax.random.key(1), (2000, 1), minval=-1.0)
+    uniform = CoordinateMLP(uniform_phase(prescribe_moments(length_scale=0.01), width=256, depth=4),
+                            key=jax.random.key(0))  # fmt: skip
+    rows = phase_statistics(uniform, positions)
+    assert [row.layer for row in rows] == [1, 2, 3, 4, 5]
+    for row in rows:
+        # 256 phases drawn once: |mean exp(iz)| has the scale 1/√256, and six times that is 0.38
+        assert row.resultant < 6 / np.sqrt(256)
+        assert row.second_resultant < 6 / np.sqrt(256)
+        assert abs(row.squared_slope - 0.5) < 3 / np.sqrt(256)
+    dying = CoordinateMLP(cvp26_0((1, 1), width=256, depth=16, omega=30.0), key=jax.random.key(0))
+    last = phase_statistics(dying, positions)[-1]
+    assert last.resultant > 0.8
+    assert last.squared_slope > 0.8
+    assert last.std < phase_statistics(dying, positions)[1].std
+
+
+def test_layers_without_sines_have_no_phases():
+    network = CoordinateMLP(relu((1, 1), width=8, depth=2), key=jax.random.key(0))
+    assert phase_statistics(network, jnp.zeros((3, 1))) == []
+
+
+def test_network_moments_agree_with_the_estimate_from_its_rendering(x64):
+    """Exact derivatives against Sobel's, on a grid fine enough for them."""
+    moments = prescribe_moments(mean=[1.0, -2.0], covariance=[[2.0, 0.5], [0.5, 1.0]], length_scale=[0.5, 0.3])
+    network = CoordinateMLP(uniform_phase(moments, width=16, depth=1), key=jax.random.key(0))
+    grid = Grid(np.zeros((300, 300, 1)))
+    positions = jnp.asarray(grid.coordinates())
+    rendered = Grid(np.asarray(jax.vmap(network)(positions)).reshape(300, 300, 2))
+    found, estimated = network_moments(network, positions), estimate_moments(rendered)
+    np.testing.assert_allclose(found.mean, estimated.mean, rtol=1e-9)
+    np.testing.assert_allclose(found.covariance, estimated.covariance, rtol=1e-9)
+    # Sobel halves the slope in the two outermost of 300 rows
+    np.testing.assert_allclose(
+        found.structure_tensor, estimated.structure_tensor, rtol=0, atol=0.02 * np.trace(found.structure_tensor)
+    )
+
+
+KEY = jax.random.key(0)
+FIELD = Grid(np.sin(3 * np.arange(400.0)).reshape(20, 20, 1))
+
+
+def linear(n: int, out: int) -> eqx.nn.Linear:
+    return eqx.nn.Linear(n, out, key=KEY)
+
+
+MODELS = {
+    "MLP": eqx.nn.MLP(2, 1, 8, 3, activation=lambda z: jnp.sin(30.0 * z), key=KEY),
+    "scanned MLP": eqx.nn.MLP(2, "scalar", 8, 3, activation=lambda z: jnp.sin(30.0 * z), scan=True, key=KEY),
+    "Sequential": eqx.nn.Sequential(
+        [
+            linear(2, 8),
+            eqx.nn.Lambda(lambda z: 30.0 * z),  # what stands between two linear layers is read as one
+            eqx.nn.Lambda(jnp.sin),
+            eqx.nn.Sequential([linear(8, 8), eqx.nn.Lambda(lambda z: jnp.sin(30.0 * z))]),
+            linear(8, 8),
+            eqx.nn.Lambda(lambda z: jnp.sin(30.0 * z)),
+            linear(8, 1),
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_networks_of_equinox_are_read_as_they_are(name):
+    report = diagnose(MODELS[name], FIELD)
+    assert [layer.activation for layer in report.layers] == ["sine", "sine", "sine", "linear"]
+    assert report.layers[1].preactivation_std > 5  # with its omega of 30
+    assert not report.healthy
+
+
+def test_a_coordinate_network_and_its_layers_given_by_hand_have_one_report():
+    network = CoordinateMLP(cvp26_0((2, 1), width=8, depth=1, omega=30.0), key=KEY)
+    layers = {
+        name: (layer.weight, layer.bias, layer.activation, layer.omega)
+        for name, layer in zip(("input", "hidden 1", "output"), network.layers, strict=True)
+    }
+    assert diagnose(lambda x: network(x), FIELD, layers=layers).to_dict() == diagnose(network, FIELD).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("model", "layers", "message"),
+    [
+        (jnp.sum, None, "only linear layers can be read; pass layers="),
+        (eqx.nn.Sequential([eqx.nn.Lambda(jnp.sin), linear(2, 1)]), None, "the model begins with Lambda"),
+        (eqx.nn.MLP(2, 1, 8, 1, activation=jax.nn.softplus, key=KEY), None, "cannot read what follows layers.0: the"),
+        (eqx.nn.MLP(2, 1, 8, 1, activation=eqx.nn.PReLU(), key=KEY), None, "cannot read what follows layers.0"),
+        (linear(2, 1), {"a": (np.eye(2), None, "sine")}, r"layers\['a'\] has 3 entries"),
+        (linear(2, 1), {"a": (np.eye(2), np.zeros(3), "sine", 1)}, r"weight has shape \(2, 2\) and bias \(3,\)"),
+        (linear(2, 1), {"a": (np.eye(2), None, "sinus", 1)}, "activation is 'sinus'; it must be one of sine, sincos"),
+        (
+            linear(2, 1),
+            {"a": (np.eye(2), None, "sine", 1), "b": (np.ones((1, 2)), None, "linear", 1)},
+            "the layers read from the model are not all of it",
+        ),
+        (eqx.nn.MLP(2, 3, 8, 1, key=KEY), None, "the network has 3 channels, but the field has 1"),
+    ],
+)
+def test_models_that_cannot_be_read(model, layers, message):
+    with pytest.raises(ValueError, match=message):
+        diagnose(model, FIELD, layers=layers)

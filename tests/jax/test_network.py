@@ -1,0 +1,146 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from uniphase.initialization.moments import estimate_moments, prescribe_moments
+from uniphase.initialization.schemes import SCHEMES, cvp26_1, get_scheme, sm20, tanh_pe, uniform_phase
+from uniphase.jax.network import CoordinateMLP
+from uniphase.signals.fields import Grid
+
+MOMENTS = prescribe_moments(mean=[1.0, -2.0], covariance=[[2.0, 0.5], [0.5, 1.0]], length_scale=[0.1, 0.3])
+NONLINEARITIES = {
+    "sine": np.sin,
+    "sincos": lambda z: np.concatenate([np.sin(z), np.cos(z)], axis=-1),
+    "tanh": np.tanh,
+    "relu": lambda z: np.maximum(z, 0),
+    "silu": lambda z: z / (1 + np.exp(-z)),
+    "gelu": lambda z: z / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3))),
+    "linear": lambda z: z,
+}
+
+
+def naive(network, blueprint, x):
+    """The network as its definition reads, in NumPy and double precision."""
+    for layer, plan in zip(network.layers, blueprint.layers, strict=True):
+        z = x @ np.asarray(layer.weight, np.float64).T
+        z = z + (0 if layer.bias is None else np.asarray(layer.bias, np.float64))
+        x = NONLINEARITIES[plan.activation](plan.omega * z)
+    return x
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_network_equals_its_definition(name):
+    blueprint = get_scheme(name).blueprint(MOMENTS, width=16, depth=2)
+    network = CoordinateMLP(blueprint, key=jax.random.key(0))
+    x = np.random.default_rng(0).uniform(-1, 1, (100, 2)).astype(np.float32)
+    exact = naive(network, blueprint, x.astype(np.float64))
+    # float32 preactivations of up to 200 are off by 1e-5; each of the layers that follow may double that
+    np.testing.assert_allclose(jax.vmap(network)(jnp.asarray(x)), exact, rtol=0, atol=3e-4 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_double_precision(name, x64):
+    blueprint = get_scheme(name).blueprint(MOMENTS, width=16, depth=2)
+    network = CoordinateMLP(blueprint, key=jax.random.key(0))
+    assert {leaf.dtype for leaf in jax.tree.leaves(network)} == {np.dtype("float64")}
+    x = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    exact = naive(network, blueprint, x)
+    np.testing.assert_allclose(jax.vmap(network)(jnp.asarray(x)), exact, rtol=0, atol=1e-12 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_columns_are_many_positions(name, x64):
+    """The fast layout against one position at a time."""
+    network = CoordinateMLP(get_scheme(name).blueprint(MOMENTS, width=16, depth=2), key=jax.random.key(0))
+    x = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, (100, 2)))
+    expected = jnp.stack([network(position) for position in x], axis=1)
+    # sums of 16 products in another order, in float64
+    np.testing.assert_allclose(network(x.T), expected, rtol=0, atol=1e-12 * float(jnp.abs(expected).max()))
+
+
+def test_precision_can_be_chosen(x64):
+    network = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=2), dtype=jnp.float32, key=jax.random.key(0))
+    assert {leaf.dtype for leaf in jax.tree.leaves(network)} == {np.dtype("float32")}
+    assert network(jnp.zeros(2, jnp.float32)).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_transformations(name):
+    network = CoordinateMLP(get_scheme(name).blueprint(MOMENTS, width=16, depth=2), key=jax.random.key(0))
+    x = jnp.array([0.2, -0.4])
+    y = network(x)
+    np.testing.assert_allclose(eqx.filter_jit(network)(x), y, rtol=1e-4, atol=1e-4)  # fused: rounded elsewhere
+    np.testing.assert_allclose(jax.vmap(network)(x[None])[0], y, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(jax.jacfwd(network)(x), jax.jacrev(network)(x), rtol=1e-3, atol=1e-2)
+    hessian = jax.hessian(network)(x)
+    assert hessian.shape == (2, 2, 2)
+    assert jnp.isfinite(hessian).all()
+
+
+@pytest.mark.parametrize("name", ["uniform-phase", "sm20", "tanh-pe", "silu"])
+def test_derivatives_by_finite_differences(name, x64):
+    network = CoordinateMLP(get_scheme(name).blueprint(MOMENTS, width=16, depth=2), key=jax.random.key(0))
+    x, step = jnp.array([0.2, -0.4]), 1e-6
+    for axis, direction in enumerate(jnp.eye(2)):
+        slope = (network(x + step * direction) - network(x - step * direction)) / (2 * step)
+        exact = jax.jacfwd(network)(x)[:, axis]
+        np.testing.assert_allclose(slope, exact, rtol=1e-5, atol=1e-5 * float(jnp.abs(exact).max()))
+
+
+@pytest.mark.parametrize("scheme", [sm20, cvp26_1])
+def test_the_same_key_gives_the_same_weights_at_every_omega(scheme):
+    networks = [
+        CoordinateMLP(scheme((2, 1), width=16, depth=2, omega=omega), key=jax.random.key(3)) for omega in (1.0, 50.0)
+    ]
+    for a, b in zip(*map(jax.tree.leaves, networks), strict=True):
+        np.testing.assert_array_equal(a, b)
+    x = jnp.array([0.1, 0.2])
+    assert not jnp.allclose(networks[0](x), networks[1](x))
+
+
+def test_omega_multiplies_the_bias_too():
+    plan = sm20((1, 1), width=4, depth=0, omega=5.0)
+    layer = CoordinateMLP(plan, key=jax.random.key(0)).layers[0]
+    np.testing.assert_allclose(layer.preactivation(jnp.zeros(1)), 5 * layer.bias, rtol=1e-6)
+
+
+def test_an_ensemble_is_drawn_under_vmap():
+    blueprint = uniform_phase(MOMENTS, width=16, depth=2)
+    keys = jax.random.split(jax.random.key(0), 5)
+    ensemble = eqx.filter_vmap(lambda key: CoordinateMLP(blueprint, key=key))(keys)
+    outputs = eqx.filter_vmap(lambda network: network(jnp.zeros(2)))(ensemble)
+    alone = jnp.stack([CoordinateMLP(blueprint, key=key)(jnp.zeros(2)) for key in keys])
+    np.testing.assert_allclose(outputs, alone, rtol=1e-4, atol=1e-4)  # float32 rounding, batched products
+
+
+def test_one_compilation_serves_all_signals_of_a_shape():
+    """The laws differ between signals, but they are no part of the network's static structure."""
+    compilations = 0
+
+    @eqx.filter_jit
+    def evaluate(network, x):
+        nonlocal compilations
+        compilations += 1
+        return network(x)
+
+    for length in (0.1, 0.2):
+        moments = prescribe_moments(length_scale=[length, length])
+        evaluate(CoordinateMLP(uniform_phase(moments, width=16, depth=2), key=jax.random.key(0)), jnp.zeros(2))
+    assert compilations == 1
+
+
+def test_the_encoding_is_frozen():
+    network = CoordinateMLP(tanh_pe((2, 1), width=16, depth=2), key=jax.random.key(0))
+    gradients = eqx.filter_grad(lambda n: n(jnp.array([0.1, 0.2])).sum())(network)
+    assert not gradients.layers[0].weight.any()
+    assert gradients.layers[1].weight.any()
+
+
+def test_a_constant_signal_gives_a_valid_network():
+    with pytest.warns(UserWarning, match="constant"):
+        moments = estimate_moments(Grid(np.full((8, 8, 3), 0.25)))
+    network = CoordinateMLP(uniform_phase(moments, width=16, depth=2), key=jax.random.key(0))
+    values = jax.vmap(network)(jnp.zeros((4, 2)))
+    np.testing.assert_allclose(values, 0.25, atol=6e-3)  # six times √ε

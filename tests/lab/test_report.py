@@ -1,0 +1,71 @@
+import re
+
+import pytest
+
+from helpers.fakes import fill
+from uniphase.lab.experiments import get_experiment
+from uniphase.lab.experiments.cameraman import SCHEMES
+from uniphase.lab.report import write_report
+from uniphase.lab.store import Store
+
+
+def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
+    store, narrow = Store(tmp_path / "store"), get_experiment("narrow")
+    fill(store, narrow.runs("paper", 3, store))
+    fill(store, narrow.runs("quick", 1, store)[:2])
+    monkeypatch.setattr("uniphase.training.protocol.fit_together", None)  # reports never train
+    output = tmp_path / "out"
+    paths = write_report(store, output)
+    assert [path.name for path in paths] == [
+        *("report.md", "report.html", "records.csv", "records.parquet", "records.jsonl")
+    ]
+    text = paths[0].read_text()
+    artefact = "In the paper: section 4.3, table and figure of narrow networks."
+    assert f"## narrow\n\n{artefact} 8 of 8 runs, and 16 with further seeds.\n" in text
+    assert "## narrow (quick preset, a reduced protocol that is not the paper's)" in text
+    missing = ", ".join(f"{scheme} (1 of 1)" for scheme in SCHEMES[1:])
+    assert f"{artefact} 1 of 8 runs. Not run: {missing}.\n" in text
+    assert "## audio\n\nIn the paper: section 4.2, figure of the audio fits. Not run." in text
+    assert (
+        "| narrow | paper | 8 of 8 runs, and 16 with further seeds. | 7 better, 1 not printed, 1 needs no training |"
+        in text
+    )
+    assert "| audio | paper | Not run. | — |" in text
+    assert "## cameraman (quick" not in text  # the bicubic row, which it shares, is no run of it
+    assert "![narrow](figures/narrow.png)" in text
+    files = sorted(path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file())
+    assert [name for name in files if name.startswith("figures")] == [
+        f"figures/{name}{suffix}"
+        for name in ("narrow-losses-quick", "narrow-losses", "narrow-quick", "narrow")
+        for suffix in (".pdf", ".png")
+    ]
+    assert [name for name in files if name.startswith("tables")] == ["tables/narrow-quick.tex", "tables/narrow.tex"]
+    page = paths[1].read_text()
+    assert len(re.findall(r'<img alt="[\w-]+" src="data:image/webp;base64,', page)) == 4
+    assert not re.findall(r'(?:src|href)="(?!data:)', page)  # it stands alone
+
+
+def test_a_report_is_a_store_from_which_its_tables_are_made_again(tmp_path):
+    store, first, second = Store(tmp_path / "store"), tmp_path / "first", tmp_path / "second"
+    fill(store, get_experiment("narrow").runs("paper", 2, store))
+    write_report(store, first)
+    write_report(Store(first), second)
+    for name in ("records.jsonl", "records.csv", "tables/narrow.tex"):
+        assert (second / name).read_bytes() == (first / name).read_bytes()
+    pictures = "![narrow](figures/narrow.png)\n\n![narrow-losses](figures/narrow-losses.png)\n\n"
+    assert (second / "report.md").read_text() == (first / "report.md").read_text().replace(pictures, "")
+    assert not list((second / "figures").iterdir())
+
+
+def test_a_report_needs_a_directory(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for output, message in ((tmp_path / "file", "file', but that is a file"), ("", "output is ''; pass a directory")):
+        with pytest.raises(ValueError, match=message):
+            write_report(Store(tmp_path / "store"), output)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_an_empty_store_has_no_report(tmp_path):
+    with pytest.raises(ValueError, match="no records; run `uniphase reproduce` first, or pass --store"):
+        write_report(Store(tmp_path), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,115 @@
+import csv
+import json
+import sys
+
+import duckdb
+import numpy as np
+import pytest
+
+from helpers.fakes import Sum, record
+from uniphase.lab.runs import execute, identify
+from uniphase.lab.store import PACKED, Store, flat, pack, write_tables
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Sum(5, str(tmp_path / "log"))
+
+
+def test_a_record_comes_back(tmp_path, run):
+    store = Store(tmp_path / "store")
+    assert run not in store
+    assert store.get(run) is None
+    store.put(execute(run))
+    assert run in store
+    found = store.get(run)
+    assert found.metrics == {"sum": 10}
+    np.testing.assert_array_equal(found.load()["terms"], np.arange(5))
+    assert [each.identity for each in store.records()] == [identify(run)]
+
+
+def test_without_its_json_a_record_is_not_there(tmp_path, run, monkeypatch):
+    """A process that dies between the two files leaves nothing that counts."""
+    store = Store(tmp_path)
+
+    def die(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("json.dumps", die)
+    with pytest.raises(KeyboardInterrupt):
+        store.put(record(run, {}))
+    monkeypatch.undo()
+    assert run not in store
+    assert list(store.records()) == []
+
+
+def test_a_broken_file_says_what_to_do(tmp_path, run):
+    store = Store(tmp_path)
+    store.put(record(run, {}))
+    path = tmp_path / "records" / f"{identify(run)}.json"
+    path.write_text("{}")
+    with pytest.raises(ValueError, match=r"\.json: not a record .*; remove it, and the run is computed again"):
+        store.get(run)
+    with pytest.raises(ValueError, match="not a record"):
+        assert run in store  # it would be taken for done
+
+
+def test_records_of_other_numerics_are_left_out(tmp_path, run, monkeypatch):
+    store = Store(tmp_path)
+    monkeypatch.setattr("uniphase.lab.runs.NUMERICS", 0)
+    store.put(record(run, {}))
+    monkeypatch.undo()
+    assert list(store.records()) == []
+    store.put(record(run, {}))
+    assert len(list(store.records())) == 1
+
+
+def test_packed_records_come_back_without_their_large_arrays(tmp_path, run):
+    spectrum = np.array([2.0, 1.0, 1 / 3])
+    packed = record(run, {"sum": 10}, {"spectrum": spectrum, "test": np.zeros((8, 8, 1), np.uint8)})
+    pack([packed], tmp_path / PACKED)
+    store, loose = Store(tmp_path), Sum(6, "")
+    store.put(record(loose, {"sum": 15}))
+    assert [each.identity for each in store.records()] == sorted([packed.identity, identify(loose)])
+    assert run in store
+    found = store.get(run)
+    assert found.metrics == {"sum": 10}
+    assert list(found.load()) == ["spectrum"]
+    np.testing.assert_array_equal(found.load()["spectrum"], spectrum)
+    assert store.get(run, needs="spectrum") is found
+    assert store.get(run, needs="test") is None
+
+
+def test_a_run_that_is_packed_and_computed_again_has_its_arrays(tmp_path, run):
+    pack([record(run, {"sum": 10})], tmp_path / PACKED)
+    store = Store(tmp_path)
+    store.put(execute(run))
+    assert store.get(run, needs="terms") is not None
+    assert len(list(store.records())) == 1
+
+
+def test_a_broken_line_names_its_file(tmp_path, run):
+    (tmp_path / PACKED).write_text("{}\n")
+    with pytest.raises(ValueError, match=r"records\.jsonl, line 1: not a record .*; remove that line"):
+        Store(tmp_path).get(run)
+
+
+def test_all_records_in_one_table(tmp_path, run):
+    records = [record(run, {"mse": 1.5, "pair": [1, 2], "note": None}), record(Sum(6, ""), {"mse": None, "text": "x"})]
+    assert flat(records[0])["config.terms"] == 5
+    assert write_tables(records, tmp_path / "a.csv", tmp_path / "a.parquet")
+    with (tmp_path / "a.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["metrics.mse"] for row in rows] == ["1.5", ""]
+    assert json.loads(rows[0]["metrics.pair"]) == [1, 2]
+
+    with duckdb.connect() as connection:
+        query = 'SELECT identity, "metrics.mse", "metrics.text", "config.terms" FROM read_parquet(?)'
+        found = connection.execute(query, [str(tmp_path / "a.parquet")]).fetchall()
+    assert found == [(records[0].identity, 1.5, None, 5), (records[1].identity, None, "x", 6)]
+
+
+def test_without_duckdb_there_is_csv(tmp_path, run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert not write_tables([record(run, {})], tmp_path / "a.csv", tmp_path / "a.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]

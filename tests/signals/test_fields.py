@@ -1,0 +1,112 @@
+import inspect
+
+import numpy as np
+import pytest
+
+from uniphase.signals.fields import Grid, Points, axis_coordinates, grid_coordinates, slabs
+
+
+def test_centers_are_the_middles_of_cells_and_corners_include_the_ends():
+    np.testing.assert_allclose(axis_coordinates(4, (-1.0, 1.0), "centers"), [-0.75, -0.25, 0.25, 0.75])
+    np.testing.assert_allclose(axis_coordinates(5, (-1.0, 1.0), "corners"), [-1, -0.5, 0, 0.5, 1])
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 4), (2, 3, 4), (2, 3, 2, 5)])
+@pytest.mark.parametrize("align", ["centers", "corners"])
+def test_coordinates_follow_the_order_of_the_values(shape, align):
+    extents = tuple((float(a), float(2 * a + 3)) for a in range(len(shape)))
+    positions = grid_coordinates(shape, extents, align)
+    grid = Grid(positions.reshape(*shape, len(shape)), extents=extents, align=align)
+    np.testing.assert_array_equal(grid.coordinates(), grid.flat_values())
+    assert (grid.in_size, grid.out_size, grid.samples, grid.shape) == (len(shape), len(shape), np.prod(shape), shape)
+    for axis in range(len(shape)):
+        steps = np.diff(positions.reshape(*shape, -1)[..., axis], axis=axis)
+        np.testing.assert_allclose(steps, grid.spacing[axis], rtol=1e-12)  # rounding of the coordinates
+
+
+def test_one_extent_serves_all_axes():
+    assert Grid(np.zeros((2, 2, 1)), extents=(0.0, 3.0)).extents == ((0.0, 3.0), (0.0, 3.0))
+
+
+def test_values_are_not_copied(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((4, 5, 1), np.uint8))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    assert Grid(mapped).values is mapped
+
+
+def test_points_accept_one_coordinate_and_one_channel():
+    points = Points(np.arange(5), np.arange(5.0))
+    assert (points.in_size, points.out_size, points.samples) == (1, 1, 5)
+    np.testing.assert_array_equal(points.coordinates(), np.arange(5.0)[:, None])
+
+
+@pytest.mark.parametrize("align", ["centers", "corners"])
+def test_position_moments(align):
+    grid = Grid(np.zeros((5, 8, 1)), extents=((0.0, 3.0), (-1.0, 7.0)), align=align)
+    for field in (grid, Points(grid.coordinates(), grid.flat_values())):
+        mean, covariance = field.position_moments()
+        np.testing.assert_allclose(mean, grid.coordinates().mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(covariance, np.cov(grid.coordinates().T, ddof=0), rtol=1e-12, atol=1e-12)
+
+
+def test_value_range_is_that_of_the_medium_or_of_the_values():
+    values = np.array([[0.25], [0.75]])
+    assert Grid(values).value_range == (0.25, 0.75)
+    assert Grid(values, medium="lab").value_range == (0.25, 0.75)
+    assert Grid(values, medium="rgb").value_range == (0.0, 1.0)
+    assert Grid(values, medium="sound").value_range == (-1.0, 1.0)
+    assert Points(np.arange(2.0), values).value_range == (0.25, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        (np.zeros(5), {}, r"values has shape \(5,\).*values\[..., None\]"),
+        (np.zeros((0, 3)), {}, r"values has shape \(0, 3\).*no samples"),
+        (np.zeros((3, 0)), {}, r"values has shape \(3, 0\).*no samples"),
+        (np.zeros((4, 1, 3)), {}, r"values has shape \(4, 1, 3\): one sample on axis 1.*squeeze\(1\)"),
+        (np.array([[1.0], [np.nan], [np.inf]]), {}, r"values has 2 NaN or infinite entries of 3.*nan_to_num"),
+        (np.array([["a"], ["b"]]), {}, r"values has dtype <U1; convert"),
+        (np.zeros((3, 1), complex), {}, r"values has dtype complex128"),
+        (np.zeros((3, 1), object), {}, r"values has dtype object"),
+        (
+            np.zeros((3, 3, 1)),
+            {"extents": ((0.0, 1.0),)},
+            r"extents is \(\(0.0, 1.0\),\), but values has 2 coordinate axes",
+        ),
+        (np.zeros((3, 1)), {"extents": (1.0, 1.0)}, r"extents is \(1.0, 1.0\).*low < high"),
+        (np.zeros((3, 1)), {"extents": (0.0, np.inf)}, r"extents is .*finite"),
+        (np.zeros((3, 1)), {"align": "left"}, r"align is 'left'; it must be 'centers' or 'corners'"),
+    ],
+)
+def test_bad_grids(values, options, message):
+    # Below the run-time type checker of the tests, which would refuse some of these first.
+    with pytest.raises(ValueError, match=message):
+        inspect.unwrap(Grid.__init__)(Grid.__new__(Grid), values, **options)
+
+
+@pytest.mark.parametrize(
+    ("positions", "values", "message"),
+    [
+        (np.zeros((3, 2)), np.zeros(4), r"positions has 3 rows but values has 4"),
+        (np.zeros((0, 2)), np.zeros(0), r"no samples"),
+        (np.zeros((3, 2, 1)), np.zeros(3), r"positions has shape \(3, 2, 1\); pass one row per sample"),
+        (np.zeros((3, 2)), np.zeros((3, 1, 1)), r"values has shape \(3, 1, 1\)"),
+        (np.array([0.0, np.nan, 1.0]), np.zeros(3), r"positions has 1 NaN or infinite entries"),
+        (np.arange(3.0), np.array([0.0, np.inf, 1.0]), r"values has 1 NaN or infinite entries"),
+    ],
+)
+def test_bad_points(positions, values, message):
+    with pytest.raises(ValueError, match=message):
+        Points(positions, values)
+
+
+@pytest.mark.parametrize("shape", [(1000,), (10, 1000), (3, 5, 7), (2, 100, 3)])
+@pytest.mark.parametrize("limit", [1, 17, 10**6])
+def test_slabs_cover_an_array_once_within_their_limit(shape, limit):
+    seen = np.zeros(shape, int)
+    for axis, start, stop in slabs(shape, limit):
+        slab = seen[(slice(None),) * axis + (slice(start, stop),)]
+        assert slab.size <= max(limit, seen.size // max(shape))  # at least one layer
+        slab += 1
+    assert (seen == 1).all()

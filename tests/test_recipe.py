@@ -1,0 +1,62 @@
+import math
+
+import numpy as np
+import pytest
+
+from uniphase.initialization.moments import estimate_moments
+from uniphase.initialization.schemes import uniform_phase
+from uniphase.recipe import Recipe, Units, default_rate, default_recipe, default_size, paper_recipe
+from uniphase.signals.datasets import load
+from uniphase.signals.fields import Grid
+
+FIELD = load("camera", size=24)
+
+
+def blueprint(depth: int, width: int = 16):
+    """All that the rule looks at is the roles of layers, which a blueprint has as well."""
+    return uniform_phase(estimate_moments(FIELD), width=width, depth=depth)
+
+
+def test_defaults_follow_from_the_signal():
+    assert default_size(load("camera")) == (256, 3)
+    assert default_size(load("camera", size=128)) == (192, 3)
+    assert default_size(FIELD) == (32, 3)
+    assert default_size(Grid(np.arange(10.0)[:, None])) == (32, 3)
+    assert default_recipe(FIELD, blueprint(4)) == Recipe("muon", 0.025, 0.01, 300, 576)
+    assert default_recipe(load("camera", size=128), blueprint(3)) == Recipe(
+        "muon", 0.0625 * 16_384 / 32_000, 0.01, 410, 8192
+    )
+    assert default_recipe(load("camera"), blueprint(3)) == Recipe("muon", 0.0625, 0.01, 1000, 8192)
+    assert paper_recipe(FIELD) == Recipe("adam", 1e-4, 1.0, 3000, 576)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "steps is 0; it must be positive"),
+        ({"batch": -1}, "batch is -1; it must be positive"),
+        ({"learning_rate": math.nan}, "learning_rate is nan; it must be positive"),
+    ],
+)
+def test_bad_recipes(options, message):
+    good = {"optimizer": "muon", "learning_rate": 0.1, "final_fraction": 0.1, "steps": 10, "batch": 10}
+    with pytest.raises(ValueError, match=message):
+        Recipe(**{**good, **options})
+
+
+def test_rate_goes_by_depth_alone():
+    rates = {(width, depth): default_rate(blueprint(depth, width)) for width in (8, 32) for depth in (1, 3)}
+    assert rates == {(8, 1): 0.125, (32, 1): 0.125, (8, 3): 0.0625, (32, 3): 0.0625}
+
+
+def test_units_are_factors_of_the_moments():
+    field = Grid(np.random.default_rng(0).normal(size=(12, 16, 2)), extents=((2.0, 5.0), (-1.0, 9.0)))
+    moments = estimate_moments(field)
+    units = Units.of(field, moments, 32)
+    positions = field.coordinates()
+    np.testing.assert_allclose(units.center, positions.mean(axis=0), rtol=1e-12)  # float64 rounding, here and below
+    whitened = (positions - units.center) @ units.input_factor
+    np.testing.assert_allclose(whitened.T @ whitened / len(positions), np.eye(2), rtol=0, atol=1e-12)
+    covariance = moments.regularized_covariance
+    np.testing.assert_allclose(units.output_factor @ units.output_factor.T, covariance / 16, rtol=1e-12)
+    np.testing.assert_allclose(units.offset**2, np.diag(covariance), rtol=1e-12)

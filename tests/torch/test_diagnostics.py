@@ -1,0 +1,90 @@
+import jax
+import numpy as np
+import pytest
+
+import uniphase
+from uniphase.initialization.moments import estimate_moments
+from uniphase.initialization.schemes import sm20, uniform_phase
+from uniphase.jax.network import CoordinateMLP as JaxMLP
+from uniphase.signals.datasets import load
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+import uniphase.torch as upt  # noqa: E402
+from helpers.torch_models import Sine, Skipping  # noqa: E402
+from uniphase.torch.diagnostics import diagnose  # noqa: E402
+
+PHOTO = load("camera", size=48)
+MOMENTS = estimate_moments(PHOTO)
+FIX = "uniphase.torch.initialize_(model, moments)"
+
+
+def siren(omega=30.0):
+    """As one writes it, with PyTorch's own weights."""
+    torch.manual_seed(0)
+    linear = torch.nn.Linear
+    return torch.nn.Sequential(linear(2, 64), Sine(omega), linear(64, 64), Sine(omega), linear(64, 1))
+
+
+def severities(report):
+    return {finding.item: finding.severity for finding in report.findings}
+
+
+def test_what_it_recommends_mends_the_model():
+    model = siren(omega=1.0)
+    report = diagnose(model, PHOTO)
+    assert severities(report)["input layer"] == "bad"
+    assert "too low" in str(report)
+    assert report.fix == FIX
+    exec(FIX, {"uniphase": uniphase, "model": model, "moments": MOMENTS})
+    mended = diagnose(model, PHOTO)
+    assert mended.healthy
+    assert mended.fix is None
+    assert mended.looks_like == "uniform-phase, matched to this signal"
+
+
+def test_both_sides_say_the_same():
+    """The same numbers in JAX and in PyTorch, but for the names of the layers."""
+    ours = JaxMLP(sm20((2, 1), width=32, depth=2, omega=30.0), key=jax.random.key(0))
+    theirs = upt.CoordinateMLP(sm20((2, 1), width=32, depth=2, omega=30.0))
+    arrays = {f"layers.{i}.{name}": getattr(layer, name) for i, layer in enumerate(ours.layers)
+              for name in ("weight", "bias") if getattr(layer, name) is not None}  # fmt: skip
+    theirs.load_state_dict({name: torch.tensor(np.asarray(array)) for name, array in arrays.items()})
+    left, right = uniphase.diagnose(ours, PHOTO), diagnose(theirs, PHOTO)
+    assert [layer.name for layer in right.layers] == [f"layers.{i}" for i in range(4)]
+    for a, b in zip(left.layers, right.layers, strict=True):
+        assert a._replace(name="") == b._replace(name="")
+    assert left.looks_like == right.looks_like
+    assert severities(left) == severities(right)
+
+
+def test_nothing_of_the_model_is_touched():
+    model = siren()
+    model.train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    diagnose(model, PHOTO)
+    assert model.training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_layers_can_be_stated_where_they_cannot_be_read():
+    model = Skipping()
+    with pytest.raises(ValueError, match=r"'add'.*pass the part of it"):
+        diagnose(model, load("astronaut", size=32))
+    layers = [(model.first.linear, "sine", 30.0), (model.block.linear, "sine", 30.0), (model.last, "linear", 1.0)]
+    report = diagnose(layers, load("astronaut", size=32))
+    assert len(report.layers) == 3
+
+
+def test_a_field_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="the network has 1 channels, but the field has 3"):
+        diagnose(siren(), load("astronaut", size=32))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_uniform_phase_networks_are_clean(seed):
+    generator = torch.Generator().manual_seed(seed)
+    network = upt.CoordinateMLP(uniform_phase(MOMENTS, width=64, depth=3), generator=generator)
+    report = diagnose(network, PHOTO)
+    assert report.healthy, str(report)

@@ -1,0 +1,200 @@
+import copy
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from uniphase.initialization.distributions import Normal, Uniform
+from uniphase.initialization.moments import prescribe_moments
+from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, tanh_pe, uniform_phase
+from uniphase.jax.network import CoordinateMLP as JaxMLP
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+from uniphase.torch.network import CoordinateMLP, draw  # noqa: E402
+
+MOMENTS = prescribe_moments(mean=[1.0, -2.0], covariance=[[2.0, 0.5], [0.5, 1.0]], length_scale=[0.1, 0.3])
+
+
+def seeded(seed: int = 0):
+    return torch.Generator().manual_seed(seed)
+
+
+def blueprint(name: str = "uniform-phase", width: int = 16):
+    return get_scheme(name).blueprint(MOMENTS, width=width, depth=2)
+
+
+def twins(name: str, dtype: str = "float32"):
+    """The same network in both frameworks."""
+    network = JaxMLP(blueprint(name), key=jax.random.key(0), dtype=jnp.dtype(dtype))
+    twin = CoordinateMLP(blueprint(name), dtype=getattr(torch, dtype))
+    for layer, other in zip(network.layers, twin.layers, strict=True):
+        other.weight.data = torch.tensor(np.asarray(layer.weight))
+        if layer.bias is not None:
+            other.bias.data = torch.tensor(np.asarray(layer.bias))
+    return network, twin
+
+
+def compare(network, twin, dtype: str) -> tuple[float, float]:
+    """How far outputs and input gradients are apart, relative to the largest of them."""
+    x = np.random.default_rng(0).uniform(-1, 1, (50, 2)).astype(dtype)
+    pairs = (
+        (jax.vmap(network)(jnp.asarray(x)), twin(torch.tensor(x)).detach()),
+        (jax.vmap(jax.jacrev(network))(jnp.asarray(x)), torch.vmap(torch.func.jacrev(twin))(torch.tensor(x)).detach()),
+    )
+    errors = [np.abs(np.asarray(a) - b.numpy()).max() / np.abs(a).max() for a, b in pairs]
+    return float(errors[0]), float(errors[1])
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_both_sides_compute_the_same(name, x64):
+    output, gradient = compare(*twins(name, "float64"), "float64")
+    assert max(output, gradient) < 1e-12  # float64 rounding of phases of some hundred, through four layers
+
+
+def test_both_sides_compute_the_same_in_single_precision():
+    output, gradient = compare(*twins("uniform-phase"), "float32")
+    assert max(output, gradient) < 1e-5
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_laws_agree_between_frameworks(name):
+    """Two-sample Kolmogorov–Smirnov tests of every array, with a chance of 1e-6 each to fail by chance."""
+    ours = [CoordinateMLP(blueprint(name, 32), generator=seeded(i)) for i in range(12)]
+    theirs = [JaxMLP(blueprint(name, 32), key=jax.random.key(i)) for i in range(12)]
+    for i, plan in enumerate(blueprint(name, 32).layers):
+        for array in ("weight", "bias"):
+            if getattr(plan, array) is None:
+                assert getattr(ours[0].layers[i], array) is None
+                continue
+            a = np.stack([getattr(n.layers[i], array).detach().numpy() for n in ours])
+            b = np.stack([np.asarray(getattr(n.layers[i], array)) for n in theirs])
+            if getattr(plan, array).standard == "zero":
+                np.testing.assert_array_equal(a, b)
+            else:
+                assert stats.ks_2samp(a.ravel(), b.ravel(), method="asymp").pvalue > 1e-6
+
+
+def test_laws_that_differ_are_told_apart():
+    """The test above can fail: the smallest array that it looks at is 12 × 32, a hidden one 12 × 32²."""
+    shape, device = (12, 32, 32), torch.device("cpu")
+    a = draw(Normal(1.0), shape, torch.float32, device, seeded()).numpy().ravel()
+    for law in (Normal(1.2), Uniform(np.sqrt(3.0))):
+        b = draw(law, shape, torch.float32, device, seeded(1)).numpy().ravel()
+        assert stats.ks_2samp(a, b, method="asymp").pvalue < 1e-6
+
+
+def test_correlated_laws():
+    """Rows and columns have their covariances, within five standard errors of a sample covariance."""
+    network = CoordinateMLP(uniform_phase(MOMENTS, width=4096, depth=0), dtype=torch.float64, generator=seeded())
+    for samples, covariance in (
+        (network.layers[0].weight, MOMENTS.structure_tensor / 2),
+        (network.layers[1].weight.T, 2 * MOMENTS.covariance / 4096),
+    ):
+        found = (samples.T @ samples / 4096).detach().numpy()
+        variances = np.diag(covariance)
+        error = np.sqrt((np.outer(variances, variances) + covariance**2) / 4096)
+        assert (np.abs(found - covariance) < 5 * error).all()
+
+
+def test_the_state_dict_has_the_names_of_a_file():
+    network = CoordinateMLP(blueprint())
+    names = [f"layers.{i}.{array}" for i in range(4) for array in ("weight", "bias")]
+    assert list(network.state_dict()) == names == [name for name, _ in network.named_parameters()]
+    other = CoordinateMLP(blueprint())
+    other.load_state_dict(network.state_dict())
+    assert torch.equal(other(torch.ones(3, 2)), network(torch.ones(3, 2)))
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_parameters_are_those_of_the_blueprint(name):
+    assert sum(p.numel() for p in CoordinateMLP(blueprint(name)).parameters()) == blueprint(name).parameters
+
+
+def test_the_encoding_is_a_buffer():
+    network = CoordinateMLP(tanh_pe((2, 1), width=8, depth=1))
+    assert list(network.state_dict())[:2] == ["layers.0.weight", "layers.1.weight"]
+    assert [name for name, _ in network.named_buffers()] == ["layers.0.weight"]
+    network.requires_grad_(True)
+    assert not network.layers[0].weight.requires_grad
+
+
+def test_any_number_of_batch_axes():
+    network, x = CoordinateMLP(blueprint(), dtype=torch.float64), torch.rand(5, 3, 2, dtype=torch.float64)
+    y = network(x)
+    assert y.shape == (5, 3, 2)
+    torch.testing.assert_close(network(x[1, 2]), y[1, 2])
+
+
+def test_seeds_and_global_randomness():
+    draws = [CoordinateMLP(blueprint(), generator=seeded(i)).layers[1].weight for i in (0, 0, 1)]
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+    state = torch.get_rng_state()
+    CoordinateMLP(blueprint(), generator=seeded())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_precision_and_device():
+    network = CoordinateMLP(blueprint("tanh-pe"), dtype=torch.float64, generator=seeded())
+    assert {t.dtype for t in network.state_dict().values()} == {torch.float64}
+    assert {t.dtype for t in network.to(torch.float32).state_dict().values()} == {torch.float32}
+    shapes = CoordinateMLP(blueprint(), device="meta", generator=seeded())  # drawn where the generator is
+    assert shapes(torch.empty(3, 2, device="meta")).shape == (3, 2)
+    assert {t.device.type for t in CoordinateMLP(blueprint("tanh-pe")).to("meta").state_dict().values()} == {"meta"}
+
+
+def test_copies_are_independent():
+    network = CoordinateMLP(blueprint(), generator=seeded())
+    twin = copy.deepcopy(network)
+    with torch.no_grad():
+        twin.layers[1].weight.zero_()
+    assert network.layers[1].weight.any()
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own jacfwd uses it
+def test_functional_transformations():
+    network, x = CoordinateMLP(blueprint(), dtype=torch.float64, generator=seeded()), torch.tensor([0.2, -0.4]).double()
+    parameters = dict(network.named_parameters())
+    torch.testing.assert_close(torch.func.functional_call(network, parameters, (x,)), network(x))
+    jacobian = torch.func.jacrev(network)(x)
+    torch.testing.assert_close(torch.func.jacfwd(network)(x), jacobian)
+    torch.testing.assert_close(torch.vmap(network)(x.expand(3, 2)), network(x).expand(3, 2))
+    ensemble = [CoordinateMLP(blueprint(), dtype=torch.float64, generator=seeded(i)) for i in range(3)]
+    stacked, _ = torch.func.stack_module_state(ensemble)
+    outputs = torch.vmap(lambda p: torch.func.functional_call(network, p, (x,)))(stacked)
+    torch.testing.assert_close(outputs, torch.stack([member(x) for member in ensemble]))
+
+
+@pytest.mark.parametrize("name", ["uniform-phase", "tanh-pe", "silu"])
+def test_gradients_of_gradients(name):
+    network = CoordinateMLP(blueprint(name), dtype=torch.float64, generator=seeded())
+    x = torch.tensor([[0.2, -0.4]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(network, (x,))
+    (slope,) = torch.autograd.grad(network(x).sum(), x, create_graph=True)
+    slope.square().sum().backward()
+    assert all(parameter.grad is not None for parameter in [*network.parameters()][:-1])  # the last bias has no slope
+
+
+def test_it_compiles_without_a_break():
+    """Forward and backward, in a process of its own, where no checks of types are woven into the functions."""
+    program = (
+        "import torch, uniphase, uniphase.torch\n"
+        "torch.set_num_threads(1)\n"
+        "network = uniphase.torch.CoordinateMLP(uniphase.tanh_pe((2, 1), width=16, depth=1))\n"
+        "compiled, x = torch.compile(network, fullgraph=True, backend='aot_eager'), torch.rand(8, 2)\n"
+        "compiled(x).sum().backward()\n"
+        "print(torch.allclose(compiled(x), network(x)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_it_prints_its_layers():
+    text = str(CoordinateMLP(sm20((2, 1), width=8, depth=1)))
+    assert "(0): Layer(2 → 8, sine, omega=82.0832, bias=True)" in text
+    assert "(2): Layer(8 → 1, linear, omega=1, bias=False)" in text

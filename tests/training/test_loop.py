@@ -1,0 +1,263 @@
+import math
+import subprocess
+import sys
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from uniphase.initialization.moments import estimate_moments
+from uniphase.initialization.schemes import SCHEMES, get_scheme, uniform_phase
+from uniphase.jax.network import CoordinateMLP
+from uniphase.recipe import Recipe
+from uniphase.signals.datasets import load
+from uniphase.signals.fields import Grid, Points
+from uniphase.training.loop import Diverged, _loss_and_gradients, fit, measure
+from uniphase.training.optimizers import unit_muon
+from uniphase.training.sampling import Samples, choose, draw_batch
+
+
+@pytest.fixture(autouse=True)
+def standard_promotion(strict_promotion):
+    """Optax mixes integers and floats."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+FIELD = load("camera", size=24)
+MOMENTS = estimate_moments(FIELD)
+
+
+def network(width=16, depth=2, seed=0, scheme="uniform-phase"):
+    return CoordinateMLP(get_scheme(scheme).blueprint(MOMENTS, width=width, depth=depth), key=jax.random.key(seed))
+
+
+def assert_identical(a, b):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+# What it computes.
+
+
+def naive_fit(model, field, recipe, steps, seed=0):
+    """The definition: the same batches, all samples at once, Optax step by step."""
+    optimizer = (
+        unit_muon(model, field, estimate_moments(field)) if recipe.optimizer == "muon" else optax.scale_by_adam()
+    )
+    state = optimizer.init(eqx.filter(model, eqx.is_array))
+    positions, values = jnp.asarray(field.coordinates(), jnp.float32), jnp.asarray(field.flat_values(), jnp.float32)
+
+    @eqx.filter_jit
+    def naive_step(model, state, indices):
+        def loss(model):
+            return jnp.mean(jnp.square(jax.vmap(model)(positions[indices]) - values[indices]))
+
+        value, gradients = jax.value_and_grad(loss)(model)
+        return value, *optimizer.update(gradients, state, model)
+
+    losses = []
+    for step in range(steps):
+        key = jax.random.split(jax.random.fold_in(jax.random.key(seed), step), 1)[0]
+        indices = choose(key, field.samples, min(recipe.batch, field.samples))
+        value, updates, state = naive_step(model, state, indices)
+        fall = (1 + math.cos(math.pi * step / recipe.steps)) / 2
+        rate = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
+        model = eqx.apply_updates(model, jax.tree.map(lambda u, rate=rate: -rate * u, updates))
+        losses.append(float(value))
+    return model, np.array(losses)
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adam"])
+@pytest.mark.parametrize("batch", [100, 10**9])
+def test_fit_equals_its_definition(optimizer, batch, monkeypatch):
+    """Blocks, the compiled loop and positions from indices against the plain loop, over a few steps."""
+    monkeypatch.setattr("uniphase.training.sampling._BLOCK_CPU", 64 * network().width)
+    recipe = Recipe(optimizer, 0.01, 0.1, 12, batch)
+    expected, losses = naive_fit(network(), FIELD, recipe, 12)
+    result = fit(network(), FIELD, recipe=recipe)
+    # float32 losses and weights, summed in another order; Adam's first steps magnify it where gradients are near zero
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-3)
+    for a, b in zip(jax.tree.leaves(result.network), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-2 * float(jnp.abs(b).max()))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [
+    ("float64", 1e-11),  # sums of 576 samples in another order
+    ("float32", 2e-5),  # the same, and phases of up to 100 that are off by 1e-5
+])  # fmt: skip
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_step_has_the_gradients_of_its_definition(scheme, dtype, tolerance, x64):
+    """The fast step, in columns and blocks, against the readable one."""
+    blueprint = get_scheme(scheme).blueprint(MOMENTS, width=16, depth=2)
+    model = CoordinateMLP(blueprint, dtype=jnp.dtype(dtype), key=jax.random.key(0))
+    samples = Samples.of(FIELD, jnp.dtype(dtype))
+    positions, values = samples.at(jnp.arange(FIELD.samples, dtype=jnp.int32)[None], jnp.dtype(dtype))
+
+    @jax.jit
+    @jax.value_and_grad
+    def readable(model):
+        return jnp.mean(jnp.square(jax.vmap(model)(positions) - values))
+
+    batch = draw_batch(jax.random.key(0), samples, FIELD.samples, 100)
+    found = jax.jit(_loss_and_gradients)(model, samples, *batch, jnp.asarray(1, dtype))
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(readable(model)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * float(jnp.abs(b).max()))
+
+
+def test_it_fits():
+    with jax.numpy_dtype_promotion("strict"):
+        result = fit(network(width=32), FIELD, steps=300)
+    assert result.metrics.snr_db > 25
+    assert (result.stop, result.steps, len(result.losses)) == ("steps", 300, 300)
+    assert np.isfinite(result.losses).all()
+    assert result.metrics.snr_db == pytest.approx(measure(result.network, FIELD).snr_db)
+
+
+def test_deterministic_for_a_seed():
+    first, again, other = (fit(network(), FIELD, steps=25, seed=seed, recipe=Recipe("muon", 0.05, 0.01, 25, 100))
+                           for seed in (0, 0, 1))  # fmt: skip
+    assert_identical(first.network, again.network)
+    np.testing.assert_array_equal(first.losses, again.losses)
+    assert not eqx.tree_equal(first.network, other.network)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_every_scheme_learns(name):
+    model = network(scheme=name)
+    result = fit(model, FIELD, steps=60)
+    assert result.metrics.mse < 0.5 * measure(model, FIELD).mse
+
+
+def test_points_and_integers_and_double_precision():
+    x = np.random.default_rng(0).uniform(0, 5, (300, 1))
+    points = Points(x, np.sin(3 * x))
+    model = CoordinateMLP(uniform_phase(estimate_moments(points), width=16, depth=1), key=jax.random.key(0))
+    assert fit(model, points, steps=150).metrics.snr_db > 20
+    bytes_ = Grid((255 * FIELD.values).astype(np.uint8))
+    model = CoordinateMLP(uniform_phase(estimate_moments(bytes_), width=16, depth=1), key=jax.random.key(0))
+    assert fit(model, bytes_, steps=150).metrics.snr_db > 10
+    with jax.enable_x64(True):
+        assert fit(network(), FIELD, steps=10).network.layers[0].weight.dtype == jnp.float64
+
+
+def test_a_test_field_is_measured():
+    fine = load("camera", size=48)
+    result = fit(network(), FIELD, steps=20, test=fine)
+    assert result.test_metrics is not None
+    assert result.test_metrics.mse == pytest.approx(measure(result.network, fine).mse)
+
+
+# Stopping, resuming, diverging.
+
+
+def test_stops_at_a_target_and_at_a_time():
+    result = fit(network(width=32), FIELD, steps=2000, target_db=12.0)
+    assert result.stop == "target"
+    assert result.steps < 2000
+    result = fit(network(), FIELD, steps=10**6, seconds=1.0)
+    assert result.stop == "seconds"
+    assert 1.0 <= result.seconds < 10
+
+
+def test_progress_is_told():
+    seen = []
+    fit(network(), FIELD, steps=30, callback=seen.append)
+    assert seen[-1].step == seen[-1].steps == 30
+    assert seen[-1].seconds_left == 0
+    assert seen[-1].psnr_db > seen[-1].snr_db  # the range of the image is more than its deviation
+
+
+class Interrupt:
+    """Raises KeyboardInterrupt after some calls."""
+
+    def __init__(self, calls: int):
+        self.calls = calls
+
+    def __call__(self, progress):
+        self.calls -= 1
+        if self.calls == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adam"])
+def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path, optimizer, monkeypatch):
+    recipe = Recipe(optimizer, 0.02, 0.1, 95, 100)
+    whole = fit(network(), FIELD, recipe=recipe)
+    path = tmp_path / "state"
+    monkeypatch.setattr("uniphase.training.loop._TELL_SECONDS", 0.0)
+    for calls in (2, 3):
+        with pytest.raises(KeyboardInterrupt):
+            fit(network(), FIELD, recipe=recipe, checkpoint=path, resume=True, callback=Interrupt(calls))
+    rest = fit(network(), FIELD, recipe=recipe, checkpoint=path, resume=True)
+    assert_identical(rest.network, whole.network)
+    np.testing.assert_array_equal(rest.losses, whole.losses)
+
+
+def test_checkpoints_are_written_while_it_runs(tmp_path):
+    path = tmp_path / "state"
+    seen = []
+    fit(
+        network(),
+        FIELD,
+        steps=30,
+        checkpoint=path,
+        checkpoint_seconds=0.0,
+        callback=lambda p: seen.append(path.exists()),
+    )
+    assert path.exists()
+
+
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
+    path = tmp_path / "state"
+    fit(network(), FIELD, steps=20, checkpoint=path, checkpoint_seconds=0.0)
+    with pytest.raises(ValueError, match="a checkpoint of another fit"):
+        fit(network(), FIELD, steps=20, seed=1, checkpoint=path, resume=True)
+
+
+def test_a_fit_that_explodes_goes_back_with_a_smaller_step():
+    recipe = Recipe("adam", 3.0, 1.0, 40, 10**9)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = fit(network(), FIELD, recipe=recipe)
+    assert any("exploded at step" in str(warning.message) for warning in caught)
+    assert np.isfinite(result.losses).all()
+    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(result.network))
+
+
+def test_a_fit_that_cannot_be_saved_says_so():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(Diverged, match="for the 6th time although the rate was halved each time; lower it"):
+            fit(network(), FIELD, recipe=Recipe("adam", 1e30, 1.0, 40, 10**9))
+
+
+LARGE = """
+import resource, sys
+import jax, numpy as np
+import uniphase as up
+
+shape = {"image": (8192, 8192, 3), "sound": (44_100 * 3600, 1)}[sys.argv[1]]
+values = np.empty(shape, np.float32)
+rows = values.reshape(-1, shape[-1])
+for start in range(0, len(rows), 1 << 22):
+    part = rows[start : start + (1 << 22)]
+    part[:] = 0.5 * np.sin(0.01 * np.arange(start, start + len(part)))[:, None]
+field = up.Grid(values, medium="sound" if sys.argv[1] == "sound" else "rgb")
+moments = up.estimate_moments(field)
+network = up.CoordinateMLP(up.uniform_phase(moments, width=32, depth=1), key=jax.random.key(0))
+up.fit(network, field, steps=20, moments=moments)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - values.nbytes)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signal", ["image", "sound"])
+def test_large_signals_fit_in_two_gigabytes_beyond_themselves(signal):
+    """8192 × 8192 RGB pixels, or an hour of sound: moments, training and metrics, with all that Python itself takes."""
+    done = subprocess.run([sys.executable, "-c", LARGE, signal], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 2e9
