@@ -8,15 +8,15 @@ TORCH ?= torch==2.13.0
 
 venv: $(VENV)/tools
 
-# The package alone, which is all that `make fit` needs.
+# The package with its command, which is all that `make fit` needs.
 $(VENV)/package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[cli]"
 	touch $@
 
 $(VENV)/tools: $(VENV)/package
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,torch]"
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[all,dev]"
 	touch $@
 
 fit: $(VENV)/package
