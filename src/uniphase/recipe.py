@@ -4,13 +4,14 @@ Everything here is arithmetic on the signal, shared by all frameworks; `training
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from .initialization.moments import Moments
-from .signals.fields import Field
+from .signals.fields import Extent, Field, Grid, Points
 
 Optimizer = Literal["muon", "adam"]
 
@@ -109,6 +110,16 @@ def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4
     return Recipe("adam", learning_rate, 1.0, steps, field.samples)
 
 
+def position_moments(domain: Field | Sequence[Extent]) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the covariance of the positions of a field, or of all positions in a box."""
+    if isinstance(domain, Grid | Points):
+        return domain.position_moments()
+    box = np.asarray(domain, dtype=np.float64)
+    if box.ndim != 2 or box.shape[1] != 2 or not np.isfinite(box).all() or not (box[:, 0] < box[:, 1]).all():
+        raise ValueError(f"domain is {domain!r}; pass a field, or a finite (low, high) with low < high per coordinate")
+    return box.mean(axis=1), np.diag((box[:, 1] - box[:, 0]) ** 2 / 12)
+
+
 class Units(NamedTuple):
     """What a signal gives to the first and last layers of a network: x̄, B, F and the spread of each channel.
 
@@ -121,9 +132,21 @@ class Units(NamedTuple):
     offset: Any  # (out_size,)
 
     @staticmethod
-    def of(field: Field, moments: Moments, width: int) -> "Units":
-        """The units of a signal for a network of width N, as NumPy arrays in float64."""
-        center, covariance = field.position_moments()
+    def of(domain: Field | Sequence[Extent], moments: Moments, width: int) -> "Units":
+        """The units of a signal for a network of width N, as NumPy arrays in float64.
+
+        **Arguments:**
+
+        - `domain`: the field, or without data the interval `(low, high)` of every coordinate.
+        - `moments`: of the signal.
+        - `width`: N, the number of inputs of the last layer.
+        """
+        return Units.at(position_moments(domain), moments, width)
+
+    @staticmethod
+    def at(positions: tuple[np.ndarray, np.ndarray], moments: Moments, width: int) -> "Units":
+        """`of`, from the mean and the covariance of the positions."""
+        center, covariance = positions
         return Units(
             center,
             np.linalg.cholesky(np.linalg.inv(covariance)),

@@ -2,15 +2,18 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..initialization.activations import get_activation, load_function
 from ..initialization.blueprint import Blueprint, LayerPlan, Role
 from ..initialization.distributions import Law
+
+Network = Callable[..., Any]
 
 
 @functools.cache
@@ -20,7 +23,7 @@ def activation_function(name: str) -> Callable[[Array], Array]:
 
 
 class Layer(eqx.Module):
-    """activation(omega · (W x + b))."""
+    """activation(omega · (W x + b)), of one vector or of the columns of a matrix."""
 
     weight: Float[Array, "rows columns"]
     bias: Float[Array, " rows"] | None
@@ -35,11 +38,16 @@ class Layer(eqx.Module):
         self.bias = None if plan.bias is None else _draw(plan.bias, (plan.rows,), dtype, bias_key)
         self.activation, self.omega, self.role, self.trainable = plan.activation, plan.omega, plan.role, plan.trainable
 
-    def preactivation(self, x: Float[Array, "columns *n"]) -> Float[Array, "rows *n"]:
-        """omega · (W x + b)."""
-        weight = self.weight if self.trainable else jax.lax.stop_gradient(self.weight)
-        z = weight @ x
-        z = z if self.bias is None else z + self.bias.reshape(-1, *[1] * (x.ndim - 1))
+    def preactivation(
+        self, x: Float[Array, "columns *n"], omega: Float[Array, ""] | None = None
+    ) -> Float[Array, "rows *n"]:
+        """omega · (W x + b), with the layer's own omega or a given one."""
+        weight, bias = (self.weight, self.bias) if self.trainable else jax.lax.stop_gradient((self.weight, self.bias))
+        # Phases reach hundreds of radians, and by default accelerators keep eight to eleven bits of the factors.
+        z = jnp.matmul(weight, x, precision=jax.lax.Precision.HIGHEST)
+        z = z if bias is None else z + bias.reshape(-1, *[1] * (x.ndim - 1))
+        if omega is not None:
+            return omega * z
         return z if self.omega == 1 else self.omega * z
 
     def activate(self, z: Float[Array, "rows *n"]) -> Float[Array, "out_size *n"]:
@@ -50,11 +58,12 @@ class Layer(eqx.Module):
 
 
 class CoordinateMLP(eqx.Module):
-    """A network that maps one position to the channels there.
+    """A network that maps positions to the channels there.
 
-    It is an Equinox module, so `jax.vmap(network)` takes many positions and `eqx.filter_jit`, `jax.grad`, `jax.jacfwd`
-    and `jax.hessian` work on it as on any function. It also takes many positions in the columns of a matrix, and gives
-    their channels in columns: the layout in which all products of a training step are fast, on a CPU above all.
+    It takes one position or any batch of them, `(*batch, in_size)`, and gives `(*batch, out_size)`. It is an Equinox
+    module, so `eqx.filter_jit`, `jax.vmap`, `jax.grad`, `jax.jacfwd` and `jax.hessian` work on it as on any function.
+    A batch is faster than `jax.vmap`: all layers then work on matrices with a column for each position, in which all
+    products of a training step are fast, on a CPU above all.
 
     **Arguments:**
 
@@ -65,13 +74,14 @@ class CoordinateMLP(eqx.Module):
     !!! example
         ```python
         network = CoordinateMLP(sm20((2, 3), width=64, depth=2), key=jax.random.key(0))
-        color = network(jnp.array([0.1, -0.3]))
-        colors = jax.vmap(network)(positions)  # (samples, 3)
-        colors = network(positions.T)  # (3, samples): the same, faster
+        color = network(jnp.array([0.1, -0.3]))  # (3,)
+        colors = network(positions)  # (samples, 3)
         ```
     """
 
     layers: tuple[Layer, ...]
+
+    takes_batches: ClassVar[bool] = True
 
     def __init__(self, blueprint: Blueprint, *, dtype: jnp.dtype | type | None = None, key: PRNGKeyArray):
         dtype = jnp.dtype(jnp.result_type(float) if dtype is None else dtype)
@@ -79,14 +89,76 @@ class CoordinateMLP(eqx.Module):
         self.layers = tuple(Layer(plan, dtype=dtype, key=k) for plan, k in zip(blueprint.layers, keys, strict=True))
 
     @property
+    def in_size(self) -> int:
+        """The number of coordinates."""
+        return self.layers[0].weight.shape[1]
+
+    @property
+    def out_size(self) -> int:
+        """The number of channels."""
+        return self.layers[-1].weight.shape[0]
+
+    @property
     def width(self) -> int:
         """The number of inputs of the last layer."""
         return self.layers[-1].weight.shape[1]
 
-    def __call__(self, x: Float[Array, "in_size *n"]) -> Float[Array, "out_size *n"]:
-        for layer in self.layers:
-            x = layer(x)
-        return x
+    def __call__(self, x: Float[Array, "*batch in_size"]) -> Float[Array, "*batch out_size"]:
+        require_coordinates(self, x)
+        return in_columns(lambda h: functools.reduce(lambda h, layer: layer(h), self.layers, h), x)
+
+
+def in_columns(function: Callable[[Array], Array], x: Float[Array, "*batch size"]) -> Float[Array, "*batch _"]:
+    """Apply a function of columns to rows."""
+    if x.ndim == 1:
+        return function(x)
+    outputs = function(x.reshape(-1, x.shape[-1]).T).T
+    return outputs.reshape(*x.shape[:-1], outputs.shape[-1])
+
+
+def require_coordinates(network: Any, x: Array) -> None:
+    """Positions have one row for each, and as many coordinates as the network takes."""
+    size = getattr(network, "in_size", None)
+    if isinstance(size, int) and x.shape[-1:] != (size,):
+        raise ValueError(
+            f"positions have the shape {x.shape}, but the network takes {size} coordinates; pass (*batch, {size}), "
+            "with a row for each position"
+        )
+
+
+def evaluate_rows(network: Network, positions: Float[Array, "n in_size"]) -> Float[Array, "n out_size"]:
+    """The values of any network, a row for each position.
+
+    An Equinox module usually maps one position; one whose `takes_batches` is true maps rows of them by itself.
+    """
+    if getattr(network, "takes_batches", False):
+        return network(positions)
+    require_coordinates(network, positions)
+    return jax.vmap(network)(positions).reshape(len(positions), -1)
+
+
+def dtype_of(network: PyTree) -> jnp.dtype:
+    """The type of a network's parameters."""
+    leaves = jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array))
+    if not leaves:
+        raise ValueError(f"the network {type(network).__name__} has no arrays of floating-point numbers to train")
+    return leaves[0].dtype
+
+
+def widest_layer(network: PyTree) -> int:
+    """The largest side of a network's matrices, which decides how many positions fit into memory at once."""
+    sides = [max(leaf.shape) for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_array)) if leaf.ndim >= 2]
+    return max(sides, default=1)
+
+
+def trainable_arrays(network: PyTree) -> PyTree[bool]:
+    """A tree of the network's structure, true for the arrays that training may change."""
+    spec = jax.tree.map(eqx.is_inexact_array, network)
+    for i, layer in enumerate(getattr(network, "layers", ())):
+        if isinstance(layer, Layer) and not layer.trainable:
+            frozen = jax.tree.map(lambda _: False, layer)
+            spec = eqx.tree_at(lambda tree, i=i: tree.layers[i], spec, frozen)
+    return spec
 
 
 def _draw(law: Law, shape: tuple[int, ...], dtype: jnp.dtype, key: PRNGKeyArray) -> Array:
