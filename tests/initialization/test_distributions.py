@@ -11,8 +11,8 @@ from uniphase.initialization.distributions import (
     RowNormal,
     Uniform,
     as_matrix,
-    law_from_dict,
-    law_to_dict,
+    distribution_from_dict,
+    distribution_to_dict,
 )
 
 COVARIANCE = as_matrix([[4.0, 1.0, 0.5], [1.0, 2.0, -0.3], [0.5, -0.3, 1.0]])
@@ -92,12 +92,12 @@ def test_laws_print(law, text):
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_laws_survive_json(law):
-    assert law_from_dict(law_to_dict(law)) == law
-    assert law_from_dict(json.loads(json.dumps(law_to_dict(law)))) == law
+    assert distribution_from_dict(distribution_to_dict(law)) == law
+    assert distribution_from_dict(json.loads(json.dumps(distribution_to_dict(law)))) == law
 
 
 def test_a_law_as_a_dict():
-    assert law_to_dict(Normal(0.5)) == {"law": "Normal", "std": 0.5}
+    assert distribution_to_dict(Normal(0.5)) == {"law": "Normal", "std": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_a_law_as_a_dict():
 )
 def test_a_dict_that_is_no_law(entries, message):
     with pytest.raises(ValueError, match=message):
-        law_from_dict(entries)
+        distribution_from_dict(entries)

@@ -14,7 +14,7 @@ import pytest
 import scipy.stats
 
 from uniphase.initialization.blueprint import Blueprint, LayerPlan
-from uniphase.initialization.distributions import Constant, Law, Normal, Uniform
+from uniphase.initialization.distributions import Constant, Distribution, Normal, Uniform
 from uniphase.initialization.moments import prescribe_moments
 from uniphase.initialization.schemes import uniform_phase
 from uniphase.jax.diagnostics import jacobian, phase_statistics
@@ -23,7 +23,7 @@ from uniphase.jax.network import CoordinateMLP
 PHASE = Uniform(math.pi)
 
 
-def hidden_layers(width: int, depth: int, *, variance: float = 2.0, bias: Law = PHASE) -> Blueprint:
+def hidden_layers(width: int, depth: int, *, variance: float = 2.0, bias: Distribution = PHASE) -> Blueprint:
     """The hidden layers of the definition alone, so that their input can be anything."""
     plan = LayerPlan("hidden", width, width, "sine", Normal(math.sqrt(variance / width)), bias)
     return Blueprint("hidden", (plan,) * depth)
@@ -140,7 +140,7 @@ def test_moments_are_matched(width, depth, position):
     assert max(moment_excesses(uniform_phase(TARGET, width=width, depth=depth), POSITIONS[position])) < 1
 
 
-def replace(blueprint: Blueprint, index: int, **laws: Law) -> Blueprint:
+def replace(blueprint: Blueprint, index: int, **laws: Distribution) -> Blueprint:
     layers = list(blueprint.layers)
     plan = layers[index]
     layers[index] = LayerPlan(

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from ..initialization.activations import ACTIVATIONS, get_activation
 from ..initialization.blueprint import Blueprint
-from ..initialization.distributions import Law
+from ..initialization.distributions import Distribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def draw_chain(blueprint: Blueprint, rng: np.random.Generator) -> list[LayerRead
         ```
     """
 
-    def draw(law: Law, shape: tuple[int, ...]) -> np.ndarray:
+    def draw(law: Distribution, shape: tuple[int, ...]) -> np.ndarray:
         standard = {"normal": rng.standard_normal, "uniform": rng.random, "zero": np.zeros}[law.standard](shape)
         return law.sample(standard, lambda numbers: numbers)
 

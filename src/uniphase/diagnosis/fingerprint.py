@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..initialization.blueprint import LayerPlan
-from ..initialization.distributions import Constant, Law, Normal, RowNormal, Uniform
+from ..initialization.distributions import Constant, Distribution, Normal, RowNormal, Uniform
 from ..initialization.moments import Moments
 from ..initialization.schemes import SCHEMES, cvp26_0, cvp26_1, sm20, tanh_pe, uniform_phase
 from .chain import LayerReading
@@ -76,7 +76,7 @@ def _p_values(layers: Sequence[LayerReading], plans: Sequence[LayerPlan]) -> Ite
             yield _p_value(wrapped if plan.bias == Uniform(math.pi) else bias, plan.bias)
 
 
-def _p_value(array: np.ndarray, law: Law) -> float:
+def _p_value(array: np.ndarray, law: Distribution) -> float:
     from scipy.stats import norm, uniform
 
     if isinstance(law, Constant):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from .activations import get_activation
-from .distributions import Law, law_from_dict, law_to_dict
+from .distributions import Distribution, distribution_from_dict, distribution_to_dict
 
 # How an array scales with the width: what μP and the optimizers go by. Every bias has the role "bias".
 Role = Literal["input", "hidden", "output"]
@@ -36,8 +36,8 @@ class LayerPlan:
     rows: int
     columns: int
     activation: str
-    weight: Law
-    bias: Law | None
+    weight: Distribution
+    bias: Distribution | None
     omega: float = 1.0
     trainable: bool = True
 
@@ -139,7 +139,10 @@ def _cells(plan: LayerPlan) -> tuple[str, str, str, str]:
 
 
 def _plan_to_dict(plan: LayerPlan) -> dict[str, Any]:
-    laws = {"weight": law_to_dict(plan.weight), "bias": None if plan.bias is None else law_to_dict(plan.bias)}
+    laws = {
+        "weight": distribution_to_dict(plan.weight),
+        "bias": None if plan.bias is None else distribution_to_dict(plan.bias),
+    }
     return dataclasses.asdict(plan) | laws
 
 
@@ -149,7 +152,7 @@ def _plan_from_dict(entries: Mapping[str, Any]) -> LayerPlan:
         raise ValueError(f"role is {entries['role']!r}; it must be one of {', '.join(get_args(Role))}")
     get_activation(entries["activation"])
     weight, bias = entries["weight"], entries["bias"]
-    laws = {"weight": law_from_dict(weight), "bias": None if bias is None else law_from_dict(bias)}
+    laws = {"weight": distribution_from_dict(weight), "bias": None if bias is None else distribution_from_dict(bias)}
     return LayerPlan(**{**entries, **laws})
 
 

@@ -116,29 +116,29 @@ class Constant:
         return _format(self.value)
 
 
-Law = Normal | Uniform | RowNormal | ColumnNormal | Constant
+Distribution = Normal | Uniform | RowNormal | ColumnNormal | Constant
 
 
-def law_to_dict(law: Law) -> dict[str, Any]:
+def distribution_to_dict(law: Distribution) -> dict[str, Any]:
     """A law as its name and its numbers, which JSON can hold.
 
     !!! example
         ```python
-        law_to_dict(Normal(0.5))  # {"law": "Normal", "std": 0.5}
+        distribution_to_dict(Normal(0.5))  # {"law": "Normal", "std": 0.5}
         ```
     """
     return {"law": type(law).__name__, **dataclasses.asdict(law)}
 
 
-def law_from_dict(entries: Mapping[str, Any]) -> Law:
-    """The law that `law_to_dict` described, equal to it even after a passage through JSON.
+def distribution_from_dict(entries: Mapping[str, Any]) -> Distribution:
+    """The law that `distribution_to_dict` described, equal to it even after a passage through JSON.
 
     !!! example
         ```python
-        law_from_dict({"law": "Constant", "value": [0.0, 1.0]})  # Constant((0.0, 1.0))
+        distribution_from_dict({"law": "Constant", "value": [0.0, 1.0]})  # Constant((0.0, 1.0))
         ```
     """
-    laws = {law.__name__: law for law in get_args(Law)}
+    laws = {law.__name__: law for law in get_args(Distribution)}
     numbers = {key: _tuples(value) for key, value in entries.items() if key != "law"}
     name = entries.get("law")
     if name not in laws:

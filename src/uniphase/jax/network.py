@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..initialization.activations import get_activation, load_function
 from ..initialization.blueprint import Blueprint, LayerPlan, Role
-from ..initialization.distributions import Law
+from ..initialization.distributions import Distribution
 
 Network = Callable[..., Any]
 
@@ -161,7 +161,7 @@ def trainable_arrays(network: PyTree) -> PyTree[bool]:
     return spec
 
 
-def _draw(law: Law, shape: tuple[int, ...], dtype: jnp.dtype, key: PRNGKeyArray) -> Array:
+def _draw(law: Distribution, shape: tuple[int, ...], dtype: jnp.dtype, key: PRNGKeyArray) -> Array:
     if law.standard == "normal":
         standard = jax.random.normal(key, shape, dtype)
     elif law.standard == "uniform":

@@ -8,14 +8,14 @@ is divided out, so that what the model computes has the law of the scheme's blue
 import inspect
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..initialization.blueprint import Blueprint, LayerPlan, Role
-from ..initialization.distributions import Constant, Law
-from ..initialization.moments import Moments, prescribe_moments
-from ..initialization.schemes import Scheme, get_scheme
+from ..initialization.blueprint import LayerPlan, Role
+from ..initialization.distributions import Constant
+from ..initialization.layers import plan_layer, plan_layers, require_bias, require_fit
+from ..initialization.moments import Moments
+from ..initialization.schemes import get_scheme
 from .network import draw
 from .reading import Chain, Model, read_layers
 
@@ -55,10 +55,11 @@ def initialize_(
         initialize_(model, scheme="sm20", official_output=True)
         ```
     """
-    chain = read_layers(model)
-    blueprint = _blueprint(chain, moments, get_scheme(scheme), options)
-    _require_fit(chain, blueprint)
-    for layer, plan in zip(chain.layers, blueprint.layers, strict=True):
+    chain, entry = read_layers(model), get_scheme(scheme)
+    plans = plan_layers(entry, chain.layers, moments, options)
+    require_fit(chain.layers, plans, entry, one_by_one="uniform_phase_ and so on")
+    _require_own_weights(chain)
+    for layer, plan in zip(chain.layers, plans, strict=True):
         _fill_(layer.weight, layer.bias, plan, layer.omega, generator)
     return model
 
@@ -99,13 +100,14 @@ def _layer_initializer(name: str):
         generator: torch.Generator | None = None,
         **options: Any,
     ) -> AnyLinear:
-        plan = _plan(scheme, layer, role, moments, omega, options)
-        if (layer.out_features, layer.in_features) != (plan.rows, plan.columns):
+        shape = layer.out_features, layer.in_features
+        plan = plan_layer(scheme, role, shape, moments, omega=omega, options=options)
+        if shape != (plan.rows, plan.columns):
             raise ValueError(
                 f"layer maps {layer.in_features} to {layer.out_features}, but a layer of the role {role!r} in {name} "
                 f"maps {plan.columns} to {plan.rows}; pass role='input', 'hidden' or 'output' as it stands"
             )
-        _require_bias(f"layer {layer}", layer.bias, plan, name)
+        require_bias(f"layer {layer}", layer.bias, plan, scheme)
         _fill_(layer.weight, layer.bias, plan, 1.0 if role == "output" else omega, generator)
         return layer
 
@@ -126,68 +128,9 @@ silu_ = _layer_initializer("silu")
 gelu_ = _layer_initializer("gelu")
 
 
-def _blueprint(chain: Chain, moments: Moments | None, scheme: Scheme, options: dict[str, Any]) -> Blueprint:
-    """The blueprint of a scheme for a model's sizes, with the model's ω where the scheme has any."""
-    target = (chain.in_size, chain.out_size) if moments is None else moments
-    encoded = _probe(scheme).activation == "sincos"  # comes on top of the layers that the depth counts
-    known = inspect.signature(scheme.blueprint).parameters
-    hidden = [layer.omega for layer in chain.layers if layer.role == "hidden"]
-    omegas = {"omega": chain.layers[0].omega, "hidden_omega": hidden[0] if hidden else 1.0}
-    defaults = {name: omega for name, omega in omegas.items() if name in known}
-    depth = max(0, len(chain.layers) - 2 - encoded)
-    return scheme.blueprint(target, width=chain.width, depth=depth, **{**defaults, **options})
-
-
-def _plan(
-    scheme: Scheme, layer: nn.Linear, role: Role, moments: Moments | None, omega: float, options: dict[str, Any]
-) -> LayerPlan:
-    """The layer of a role in the blueprint of a scheme, for the sizes of a linear layer."""
-    rows, columns = layer.weight.shape
-    first = _probe(scheme)
-    width = rows * first.out_size // first.rows if role == "input" else columns
-    target = (columns if role == "input" else 1, rows if role == "output" else 1) if moments is None else moments
-    if role == "hidden":  # the same for every signal
-        target = prescribe_moments(length_scale=1.0)
-    known = inspect.signature(scheme.blueprint).parameters
-    name = "omega" if role == "input" else "hidden_omega"
-    options = {name: omega, **options} if name in known else options
-    plans = scheme.blueprint(target, width=width, depth=1, **options).layers
-    return next(plan for plan in reversed(plans) if plan.role == role)
-
-
-def _probe(scheme: Scheme) -> LayerPlan:
-    """The first layer of a scheme, at the smallest size."""
-    return scheme.blueprint(prescribe_moments(length_scale=1.0), width=2, depth=0).layers[0]
-
-
-def _require_fit(chain: Chain, blueprint: Blueprint) -> None:
-    """The model has the layers of the blueprint, each with its own tensors."""
-    expected = [f"{plan.columns} → {plan.rows}, {plan.activation}" for plan in blueprint.layers]
-    found = [f"{layer.weight.shape[1]} → {layer.weight.shape[0]}, {layer.activation}" for layer in chain.layers]
-    for layer, ours, theirs in zip(chain.layers, found, expected, strict=False):
-        if ours != theirs:
-            raise ValueError(
-                f"layer {layer.name!r} has {ours}, but {blueprint.scheme} has {theirs} there; "
-                "pass a scheme that fits the model, or initialize its layers one by one (uniform_phase_ and so on)"
-            )
-    if len(found) != len(expected):
-        raise ValueError(
-            f"the model has {len(found)} layers, but {blueprint.scheme} has at least {len(expected)}; "
-            "pass a model with an input and an output layer"
-        )
+def _require_own_weights(chain: Chain) -> None:
     if len({id(layer.weight) for layer in chain.layers}) < len(chain.layers):
         raise ValueError("two layers of the model share their weights; every layer of a scheme has its own")
-    for layer, plan in zip(chain.layers, blueprint.layers, strict=True):
-        _require_bias(f"layer {layer.name!r}", layer.bias, plan, blueprint.scheme)
-
-
-def _require_bias(what: str, bias: Tensor | None, plan: LayerPlan, scheme: str) -> None:
-    if bias is None and not _is_zero(plan.bias):
-        raise ValueError(f"{what} has no bias, but {scheme} draws it from {plan.bias}; make the layer with bias=True")
-
-
-def _is_zero(law: Law | None) -> bool:
-    return law is None or (isinstance(law, Constant) and not np.any(law.value))
 
 
 @torch.no_grad()

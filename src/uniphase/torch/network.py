@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from ..initialization.activations import get_activation, load_function
 from ..initialization.blueprint import Blueprint, LayerPlan
-from ..initialization.distributions import Law
+from ..initialization.distributions import Distribution
 
 
 @functools.cache
@@ -32,7 +32,7 @@ class Layer(nn.Module):
 
     def __init__(self, plan: LayerPlan, *, dtype: torch.dtype, device: torch.device, generator: torch.Generator | None):
         super().__init__()
-        self.activation, self.omega, self.role = plan.activation, plan.omega, plan.role
+        self.activation, self.omega, self.role, self.trainable = plan.activation, plan.omega, plan.role, plan.trainable
         for name, law, shape in (("weight", plan.weight, (plan.rows, plan.columns)), ("bias", plan.bias, (plan.rows,))):
             tensor = None if law is None else draw(law, shape, dtype, device, generator)
             if plan.trainable:
@@ -87,7 +87,11 @@ class CoordinateMLP(nn.Module):
 
 
 def draw(
-    law: Law, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, generator: torch.Generator | None
+    law: Distribution,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    device: torch.device,
+    generator: torch.Generator | None,
 ) -> Tensor:
     """A sample of a law."""
     source = device if generator is None else generator.device

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from ..blueprint import Blueprint, LayerPlan
-from ..distributions import Constant, Law, Uniform
+from ..distributions import Constant, Distribution, Uniform
 from .common import Target, sizes_of
 
 
@@ -62,7 +62,7 @@ def gelu(target: Target, *, width: int, depth: int) -> Blueprint:
 def _plain_network(
     name: str,
     activation: str,
-    law: Callable[[int, int], Law],
+    law: Callable[[int, int], Distribution],
     target: Target,
     width: int,
     depth: int,

@@ -3,7 +3,7 @@
 import math
 
 from ..blueprint import Blueprint, LayerPlan
-from ..distributions import Law, Uniform
+from ..distributions import Distribution, Uniform
 from .common import Target, sizes_of
 
 # The first frequency that CVP26 derives for images on [-1, 1].
@@ -60,8 +60,8 @@ def sine_network(
     size: tuple[int, int],
     omegas: tuple[float, float],
     *,
-    input_bias: Law,
-    hidden: tuple[Law, Law],
+    input_bias: Distribution,
+    hidden: tuple[Distribution, Distribution],
     official_output: bool,
 ) -> Blueprint:
     """What sm20 and cvp26 share: the input weights and the output layer."""
