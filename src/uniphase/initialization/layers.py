@@ -9,7 +9,7 @@ samples are multiplied by `plan.omega / omega`.
 import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from .schemes import Scheme
 _ANY_WIDTHS = ("uniform-phase",)
 
 
+@runtime_checkable
 class FoundLayer(Protocol):
     """A layer of a model, activation(omega · (W x + b)), with the arrays of its framework."""
 
