@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 import uniphase as up
-from uniphase.plots import diagnosis
+from uniphase.plots.diagnosis import write_diagnosis
 
 HERE = Path(__file__).parent
 
@@ -148,4 +148,4 @@ def page(found: list[up.Report]) -> str:
 if __name__ == "__main__":
     found = reports()
     (HERE / "doctor.md").write_text(page(found), encoding="utf-8")
-    diagnosis(HERE / "doctor.png", found[1], "SIREN with ω₀ = 30 for the camera image")
+    write_diagnosis(HERE / "doctor.png", found[1], "SIREN with ω₀ = 30 for the camera image")
