@@ -33,6 +33,7 @@ class Layer(nn.Module):
     def __init__(self, plan: LayerPlan, *, dtype: torch.dtype, device: torch.device, generator: torch.Generator | None):
         super().__init__()
         self.activation, self.omega, self.role, self.trainable = plan.activation, plan.omega, plan.role, plan.trainable
+        self._function = activation_function(plan.activation)  # found here, as torch.compile does not follow imports
         for name, law, shape in (("weight", plan.weight, (plan.rows, plan.columns)), ("bias", plan.bias, (plan.rows,))):
             tensor = None if law is None else draw(law, shape, dtype, device, generator)
             if plan.trainable:
@@ -41,8 +42,13 @@ class Layer(nn.Module):
                 self.register_buffer(name, tensor)
 
     def forward(self, x: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch out_size"]:
+        columns = self.weight.shape[1]
+        if x.ndim == 0 or x.shape[-1] != columns:
+            raise ValueError(
+                f"inputs have the shape {tuple(x.shape)}, but the layer takes {columns}; pass (*batch, {columns})"
+            )
         z = F.linear(x, self.weight, self.bias)
-        return activation_function(self.activation)(z if self.omega == 1 else self.omega * z)
+        return self._function(z if self.omega == 1 else self.omega * z)
 
     def extra_repr(self) -> str:
         rows, columns = self.weight.shape
@@ -52,7 +58,8 @@ class Layer(nn.Module):
 class CoordinateMLP(nn.Module):
     """A network that maps positions to the channels there.
 
-    Its `state_dict` has the names of a `.uniphase` file: `layers.0.weight`, `layers.0.bias` and so on.
+    It takes one position or any batch of them, `(*batch, in_size)`, and gives `(*batch, out_size)`. Its `state_dict`
+    has the names of a `.uniphase` file: `layers.0.weight`, `layers.0.bias` and so on.
 
     **Arguments:**
 
@@ -81,8 +88,14 @@ class CoordinateMLP(nn.Module):
         device = torch.get_default_device() if device is None else torch.device(device)
         layers = [Layer(plan, dtype=dtype, device=device, generator=generator) for plan in blueprint.layers]
         self.layers = nn.Sequential(*layers)
+        self.in_size, self.out_size, self.width = blueprint.in_size, blueprint.out_size, blueprint.width
 
     def forward(self, x: Float[Tensor, "*batch in_size"]) -> Float[Tensor, "*batch out_size"]:
+        if x.ndim == 0 or x.shape[-1] != self.in_size:
+            raise ValueError(
+                f"positions have the shape {tuple(x.shape)}, but the network takes {self.in_size} coordinates; "
+                f"pass (*batch, {self.in_size}), with a row for each position"
+            )
         return self.layers(x)
 
 

@@ -1,7 +1,7 @@
 """Optimizers: how the parameters of a model move. μP's groups for any optimizer, and the default fit's Muon."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from ..initialization.moments import Moments
 from ..recipe import INPUT_STEP, OFFSET_STEP, OUTPUT_STEP, PHASE_STEP, Units, default_rate
-from ..signals.fields import Field
+from ..signals.fields import Extent, Field, Grid, Points
 from .reading import Chain, Model, read_layers
 
 Kind = Literal["input", "hidden", "output", "input phase", "hidden phase", "offset"]
@@ -56,14 +56,17 @@ def param_groups(model: Model, lr: float, base_width: int) -> list[dict[str, Any
 class UnitMuon(Optimizer):
     r"""Muon for the weights and Adam for the biases, each in the units of the signal: the optimizer of the default fit.
 
-    One rate serves all arrays, widths, signals and units of the data, and an ω inside the model's activations changes
-    nothing. The steps are those of `uniphase.unit_muon`, in the precision of the model, where `torch.optim.Muon` has
-    bfloat16, no bias correction and steps that go by shapes alone.
+    One rate serves all arrays, widths, signals and units of the data. An ω inside the model's activations changes
+    nothing, and each layer may have its own ω and its own width. The steps are those of `uniphase.unit_muon`, in the
+    precision of the model, where `torch.optim.Muon` uses bfloat16, no bias correction, and steps that depend on shapes
+    alone.
 
     **Arguments:**
 
-    - `model`: as for `initialize_`.
-    - `field`, `moments`: what it is trained on.
+    - `model`: as for `initialize_`. What it freezes stays as it is.
+    - `domain`: the field that it is trained on, or for a problem without data the interval `(low, high)` of every
+        coordinate.
+    - `moments`: of the signal.
     - `lr`: the rate. Default: `uniphase.default_rate`, 0.25 / (hidden layers + 1).
 
     !!! example
@@ -73,23 +76,33 @@ class UnitMuon(Optimizer):
         loss = (model(x) - y).square().mean()
         loss.backward()
         optimizer.step()
+        wave = prescribe_moments(length_scale=[0.1, 0.1])  # known in advance, as for an equation
+        optimizer = UnitMuon(model, [(-1, 1), (-1, 1)], wave)
         ```
 
     ??? cite "Reference"
         Jordan and coauthors, "Muon: an optimizer for hidden layers in neural networks", 2024, in Optax's version.
     """
 
-    def __init__(self, model: Model, field: Field, moments: Moments, *, lr: float | None = None):
+    def __init__(
+        self,
+        model: Model,
+        domain: Field | Sequence[Extent],
+        moments: Moments,
+        *,
+        lr: float | None = None,
+    ):
         chain = read_layers(model)
         lr = default_rate(chain) if lr is None else lr
         if not lr > 0:
             raise ValueError(f"lr is {lr}; it must be positive")
-        _require_sizes(chain, field, moments)
+        _require_sizes(chain, domain, moments)
         first = chain.layers[0]
         self._first = (first.weight, first.bias)
-        self._width, self._omega = chain.width, first.omega
-        self._hidden_omega = max((layer.omega for layer in chain.layers if layer.role == "hidden"), default=1.0)
-        self._units = Units(*(torch.as_tensor(unit).to(first.weight) for unit in Units.of(field, moments, chain.width)))
+        self._omega = {layer.weight: layer.omega for layer in chain.layers}
+        self._omega |= {layer.bias: layer.omega for layer in chain.layers if layer.bias is not None}
+        units = Units.of(domain, moments, chain.width)
+        self._units = Units(*(torch.as_tensor(unit).to(first.weight) for unit in units))
         super().__init__(_groups(model, chain), {"lr": lr})
 
     @torch.no_grad()
@@ -114,16 +127,18 @@ class UnitMuon(Optimizer):
 
     def _update(self, parameter: Tensor, kind: Kind) -> Tensor:
         units, gradient, state = self._units, self._gradient(parameter), self.state[parameter]
+        omega, rows = self._omega[parameter], len(parameter)
         if kind == "input":
-            scale = INPUT_STEP * math.sqrt(self._width) / self._omega  # entries of that step
+            scale = INPUT_STEP * math.sqrt(rows) / omega  # the entries of an orthogonal matrix are about 1/√rows
             return scale * _muon(gradient @ units.input_factor, state) @ units.input_factor.T
         if kind == "hidden":
-            return _muon(gradient, state) / self._hidden_omega
+            # A matrix with more rows than columns adds less to each of its outputs.
+            return math.sqrt(max(1, rows / parameter.shape[1])) / omega * _muon(gradient, state)
         if kind == "output":
             return OUTPUT_STEP * units.output_factor @ _muon(units.output_factor.T @ gradient, state)
         if kind == "offset":
             return OFFSET_STEP * units.offset * _adam(units.offset * gradient, state)
-        return PHASE_STEP / (self._omega if kind == "input phase" else self._hidden_omega) * _adam(gradient, state)
+        return PHASE_STEP / omega * _adam(gradient, state)
 
     def _gradient(self, parameter: Tensor) -> Tensor:
         """The gradient, for the input weights at a fixed phase of the center."""
@@ -189,11 +204,17 @@ def _parameters(model: Model, chain: Chain) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in named.items() if tensor.requires_grad}
 
 
-def _require_sizes(chain: Chain, field: Field, moments: Moments) -> None:
+def _require_sizes(chain: Chain, domain: Field | Sequence[Extent], moments: Moments) -> None:
     sizes = (chain.in_size, chain.out_size)
-    for name, other in (("field", field), ("moments", moments)):
+    known = {"moments": moments} | ({"field": domain} if isinstance(domain, Grid | Points) else {})
+    for name, other in known.items():
         if sizes != (other.in_size, other.out_size):
             raise ValueError(
                 f"{name} has {other.in_size} coordinates and {other.out_size} channels, but the model has {sizes[0]} "
                 f"and {sizes[1]}; pass the {name} of the signal that the model is for"
             )
+    if not isinstance(domain, Grid | Points) and len(domain) != chain.in_size:
+        raise ValueError(
+            f"domain is {domain!r}, but the model takes {chain.in_size} coordinates; pass a field, or (low, high) for "
+            "each of them"
+        )
