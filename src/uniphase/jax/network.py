@@ -34,8 +34,8 @@ class Layer(eqx.Module):
 
     def __init__(self, plan: LayerPlan, *, dtype: jnp.dtype, key: PRNGKeyArray):
         weight_key, bias_key = jax.random.split(key)
-        self.weight = _draw(plan.weight, (plan.rows, plan.columns), dtype, weight_key)
-        self.bias = None if plan.bias is None else _draw(plan.bias, (plan.rows,), dtype, bias_key)
+        self.weight = draw(plan.weight, (plan.rows, plan.columns), dtype, weight_key)
+        self.bias = None if plan.bias is None else draw(plan.bias, (plan.rows,), dtype, bias_key)
         self.activation, self.omega, self.role, self.trainable = plan.activation, plan.omega, plan.role, plan.trainable
 
     def preactivation(
@@ -161,7 +161,8 @@ def trainable_arrays(network: PyTree) -> PyTree[bool]:
     return spec
 
 
-def _draw(law: Distribution, shape: tuple[int, ...], dtype: jnp.dtype, key: PRNGKeyArray) -> Array:
+def draw(law: Distribution, shape: tuple[int, ...], dtype: jnp.dtype, key: PRNGKeyArray) -> Array:
+    """A sample of a law."""
     if law.standard == "normal":
         standard = jax.random.normal(key, shape, dtype)
     elif law.standard == "uniform":
