@@ -11,12 +11,17 @@ from PIL import Image
 FilePath = str | os.PathLike[str]
 
 
+class WriteError(OSError):
+    """A file could not be written: the disk is full, or the system refuses."""
+
+
 @contextlib.contextmanager
 def atomic_path(path: FilePath) -> Iterator[Path]:
     """A temporary path to write to, which takes the name `path` at the end of the block.
 
-    It lies in the same directory and has the same suffix. If the block fails, or the disk is full, the temporary file
-    is removed. What was at `path` before is untouched until the new file is whole, even if the process is killed.
+    It lies in the same directory and has the same suffix. If the block fails, the temporary file is removed; an error
+    of the system, such as a full disk, is raised as a `WriteError`. What was at `path` before is untouched until the
+    new file is whole, even if the process is killed.
 
     !!! example
         ```python
@@ -35,6 +40,9 @@ def atomic_path(path: FilePath) -> Iterator[Path]:
         with temporary.open("rb+") as stream:
             os.fsync(stream.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise WriteError(error.errno, error.strerror or str(error), str(path)) from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
