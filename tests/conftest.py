@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-# PyTorch's tests run where JAX is not installed.
-if importlib.util.find_spec("jax") is not None:
+# PyTorch's tests run where JAX is not installed. Without it, the folder tests/jax would be found under its name.
+if importlib.util.find_spec("jaxlib") is not None:
     import jax
 
     # The same small programs are compiled by many tests: once is enough, also for the next run.

@@ -1,11 +1,8 @@
-import jax
-import numpy as np
 import pytest
 
 import uniphase
 from uniphase.initialization.moments import estimate_moments
-from uniphase.initialization.schemes import sm20, uniform_phase
-from uniphase.jax.network import CoordinateMLP as JaxMLP
+from uniphase.initialization.schemes import uniform_phase
 from uniphase.signals.datasets import load
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
@@ -41,21 +38,6 @@ def test_what_it_recommends_mends_the_model():
     assert mended.healthy
     assert mended.fix is None
     assert mended.looks_like == "uniform-phase, matched to this signal"
-
-
-def test_both_sides_say_the_same():
-    """The same numbers in JAX and in PyTorch, but for the names of the layers."""
-    ours = JaxMLP(sm20((2, 1), width=32, depth=2, omega=30.0), key=jax.random.key(0))
-    theirs = upt.CoordinateMLP(sm20((2, 1), width=32, depth=2, omega=30.0))
-    arrays = {f"layers.{i}.{name}": getattr(layer, name) for i, layer in enumerate(ours.layers)
-              for name in ("weight", "bias") if getattr(layer, name) is not None}  # fmt: skip
-    theirs.load_state_dict({name: torch.tensor(np.asarray(array)) for name, array in arrays.items()})
-    left, right = uniphase.diagnose(ours, PHOTO), diagnose(theirs, PHOTO)
-    assert [layer.name for layer in right.layers] == [f"layers.{i}" for i in range(4)]
-    for a, b in zip(left.layers, right.layers, strict=True):
-        assert a._replace(name="") == b._replace(name="")
-    assert left.looks_like == right.looks_like
-    assert severities(left) == severities(right)
 
 
 def test_nothing_of_the_model_is_touched():
