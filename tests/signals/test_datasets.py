@@ -10,7 +10,8 @@ import soundfile
 from PIL import Image
 from skimage import data
 
-from uniphase.signals import datasets, files
+from uniphase.signals import datasets
+from uniphase.signals.images import image
 
 _SHAPES = {
     "camera": (512, 512, 1),
@@ -67,10 +68,10 @@ def offline(user_data, monkeypatch):
 
 
 def test_names():
-    assert set(datasets.NAMES) == set(_SHAPES)
+    assert set(datasets.SIGNAL_NAMES) == set(_SHAPES)
 
 
-@pytest.mark.parametrize("name", datasets.NAMES)
+@pytest.mark.parametrize("name", datasets.SIGNAL_NAMES)
 def test_native_shape(user_data, name):
     user_data(name)
     grid = datasets.load(name)
@@ -96,7 +97,7 @@ def test_mean_of_bach(user_data):
 
 def test_an_image_is_that_of_its_array():
     grid = datasets.load("coffee", size=50, space="lab")
-    np.testing.assert_array_equal(grid.values, files.image(data.coffee(), size=50, space="lab").values)
+    np.testing.assert_array_equal(grid.values, image(data.coffee(), size=50, space="lab").values)
 
 
 @pytest.mark.parametrize(("name", "file"), [("camera", "camera.png"), ("skin", "skin.tif"), ("skin", "skin.jpg")])

@@ -3,14 +3,21 @@
 import numpy as np
 from jaxtyping import Shaped
 
-from .fields import Align, Grid
+from .fields import Align, Grid, Medium
 from .paths import FilePath, atomic_path, reading
-from .sources import Source, resized, values_of
+from .sources import Extents, Source, as_type, given_or_square, resized, values_of
 
 ARRAYS = (".npy",)
 
 
-def array(source: Source, *, axes: int | None = None, size: int | None = None, align: Align = "centers") -> Grid:
+def array(
+    source: Source,
+    *,
+    axes: int | None = None,
+    size: int | None = None,
+    align: Align = "centers",
+    extents: Extents | None = None,
+) -> Grid:
     """An array as a grid. Its numbers and their type are kept, and a file stays on the disk, memory-mapped.
 
     **Arguments:**
@@ -22,11 +29,13 @@ def array(source: Source, *, axes: int | None = None, size: int | None = None, a
     - `size`: samples along the longest axis after anti-aliased resizing, which loads the array and turns integers
         into floats, unscaled. Default: as stored.
     - `align`: as for `Grid`.
+    - `extents`: as for `Grid`. Default: equal spacing along all axes, by `square_extents` of the array as stored.
 
     !!! example
         ```python
         array(np.zeros((64, 64, 3))).in_size  # 2
         array(np.zeros((64, 64, 3)), axes=3).in_size  # 3
+        array(np.zeros((64, 256))).extents  # ((-0.25, 0.25), (-1.0, 1.0))
         ```
     """
     name, values = values_of(source, _array_file)
@@ -39,24 +48,45 @@ def array(source: Source, *, axes: int | None = None, size: int | None = None, a
         )
     if values.ndim == axes:
         values = values[..., None]
+    shape, kind = values.shape[:-1], values.dtype
     if size is not None:
-        values = resized(values.astype(np.promote_types(values.dtype, np.float32)), size)
-    return Grid(values, align=align)
+        values = resized(values.astype(np.promote_types(kind, np.float32)), size)
+    return Grid(values, extents=given_or_square(extents, shape, align), align=align, stored=kind.name)
 
 
-def volume(source: Source, *, size: int | None = None, align: Align = "centers") -> Grid:
-    """`array` with three coordinate axes."""
-    return array(source, axes=3, size=size, align=align)
+def volume(
+    source: Source, *, size: int | None = None, align: Align = "centers", extents: Extents | None = None
+) -> Grid:
+    """`array` with three coordinate axes.
+
+    !!! example
+        ```python
+        volume(np.zeros((16, 32, 32))).extents  # ((-0.5, 0.5), (-1.0, 1.0), (-1.0, 1.0))
+        ```
+    """
+    return array(source, axes=3, size=size, align=align, extents=extents)
 
 
-def write_array(path: FilePath, values: Shaped[np.ndarray, "..."]) -> None:
-    """Write an array as NPY, in its own type.
+def write_array(
+    path: FilePath, values: Shaped[np.ndarray, "..."], *, medium: Medium | None = None, stored: str | None = None
+) -> None:
+    """Write an array as NPY.
+
+    **Arguments:**
+
+    - `path`: where to.
+    - `values`: the array.
+    - `medium`, `stored`: of the `Grid` that the values are like. Those of an array (whose medium is `None`) are written
+        in the type `stored`, integers rounded and clipped to its range; those of an image or a sound, which are scaled
+        as the grid has them, in their own type.
 
     !!! example
         ```python
         write_array("values.npy", field.values)
         ```
     """
+    if medium is None and stored is not None:
+        values = as_type(values, stored)
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
         np.save(stream, values, allow_pickle=False)
 

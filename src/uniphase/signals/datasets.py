@@ -13,6 +13,7 @@ from skimage import data
 
 from . import files
 from .fields import Align, Grid
+from .sources import Extents
 
 
 class _Signal(NamedTuple):
@@ -37,7 +38,7 @@ _SIGNALS = {
     ),
 }
 
-NAMES: tuple[str, ...] = tuple(_SIGNALS)
+SIGNAL_NAMES: tuple[str, ...] = tuple(_SIGNALS)
 
 
 def load(
@@ -47,6 +48,7 @@ def load(
     space: files.Space | None = None,
     align: Align = "centers",
     axes: int | None = None,
+    extents: Extents | None = None,
 ) -> Grid:
     """A signal by its name, or from a file.
 
@@ -55,9 +57,9 @@ def load(
 
     **Arguments:**
 
-    - `signal`: one of `NAMES`, or a path for `files.read`. A name always means the named signal; a file that is
+    - `signal`: one of `SIGNAL_NAMES`, or a path for `files.read`. A name always means the named signal; a file that is
         called the same is `"./camera"`.
-    - `size`, `space`, `align`, `axes`: as for `files.read`.
+    - `size`, `space`, `align`, `axes`, `extents`: as for `files.read`.
 
     !!! example
         ```python
@@ -67,15 +69,15 @@ def load(
     """
     if not isinstance(signal, str) or signal not in _SIGNALS:
         if not os.path.exists(signal):
-            raise FileNotFoundError(f"{signal}: no such file, nor one of the signals {', '.join(NAMES)}")
-        return files.read(signal, size=size, space=space, align=align, axes=axes)
+            raise FileNotFoundError(f"{signal}: no such file, nor one of the signals {', '.join(SIGNAL_NAMES)}")
+        return files.read(signal, size=size, space=space, align=align, axes=axes, extents=extents)
     if axes is not None:
         raise ValueError(f"{signal}: axes is {axes}, but this signal is not an array; leave axes out")
     found = _in_data_directory(_SIGNALS[signal])
     source = _fetched(signal) if found is None else found
     if isinstance(source, np.ndarray):
-        return files.image(source, size=size, space=space, align=align)
-    return files.read(source, size=size, space=space, align=align)
+        return files.image(source, size=size, space=space, align=align, extents=extents)
+    return files.read(source, size=size, space=space, align=align, extents=extents)
 
 
 def _in_data_directory(signal: _Signal) -> Path | None:

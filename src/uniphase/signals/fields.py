@@ -1,9 +1,10 @@
 """Fields: samples of an unknown function from coordinates to channels.
 
 A field is a `Grid` (values on a regular grid with any number of axes) or `Points` (values at scattered
-positions). Both carry their coordinates in the user's own units; nothing downstream assumes a range.
+positions). Both have coordinates in the user's own units; no other module assumes a range.
 """
 
+import contextlib
 import functools
 import math
 from collections.abc import Iterator, Sequence
@@ -27,11 +28,18 @@ class Grid:
 
     - `values`: an array of shape `(*shape, channels)`; the last axis is always the channels, even if there is one.
         It is kept as it is (dtype, memory map), never copied.
-    - `extents`: the interval `(low, high)` that every axis spans, or one interval for all axes.
+    - `extents`: the interval `(low, high)` that each axis spans, or one interval for all axes. The default stretches
+        every axis to (-1, 1); for equal spacing along all axes, as `image` and `array` have it, pass
+        `square_extents(shape)`.
     - `align`: where the samples lie in their interval. `"centers"`: in the middle of `n` equal cells, as the pixels of
         a photo. `"corners"`: evenly from one end to the other, both included.
     - `medium`: what the values are, if that is known: the colour space of an image, or sound.
     - `rate`: samples per second of a sound.
+    - `value_range`: the interval from black to white, or between the peaks of a sound, which PSNR, SSIM and pictures
+        refer to. Default: (-1, 1) for sounds; for other values the interval that they take, except that it is (0, 1)
+        for an image in gray or RGB whose values lie in [0, 1] and reach beyond 1/2.
+    - `stored`: the NumPy type of the numbers in the source, e.g. `"uint16"`, if that is known; `write` takes it, to
+        write values in the type that they were read in.
 
     !!! example
         ```python
@@ -45,6 +53,8 @@ class Grid:
     align: Align
     medium: Medium | None
     rate: float | None
+    value_range: Extent
+    stored: str | None
 
     def __init__(
         self,
@@ -54,6 +64,8 @@ class Grid:
         align: Align = "centers",
         medium: Medium | None = None,
         rate: float | None = None,
+        value_range: Extent | None = None,
+        stored: str | None = None,
     ):
         values = _numeric("values", values)
         if values.ndim < 2:
@@ -74,11 +86,14 @@ class Grid:
         _require_finite("values", values)
         if align not in ("centers", "corners"):
             raise ValueError(f"align is {align!r}; it must be 'centers' or 'corners'")
+        _require_number_type(stored)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "extents", _per_axis_extents(extents, values.ndim - 1))
         object.__setattr__(self, "align", align)
         object.__setattr__(self, "medium", medium)
         object.__setattr__(self, "rate", rate)
+        object.__setattr__(self, "value_range", _chosen_range(value_range, values, medium))
+        object.__setattr__(self, "stored", stored)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -100,12 +115,6 @@ class Grid:
         """Number of sample positions."""
         return self.values.size // self.out_size
 
-    @functools.cached_property
-    def value_range(self) -> tuple[float, float]:
-        """The interval that values may take: (0, 1) for gray and RGB, (-1, 1) for sound; else the one that they do."""
-        known = {"gray": (0.0, 1.0), "rgb": (0.0, 1.0), "sound": (-1.0, 1.0)}
-        return known[self.medium] if self.medium in known else _range(self.values)
-
     @property
     def spacing(self) -> tuple[float, ...]:
         """Distance between neighbouring samples along each axis."""
@@ -119,7 +128,7 @@ class Grid:
         return grid_coordinates(self.shape, self.extents, self.align)
 
     def position_moments(self) -> tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, "in_size in_size"]]:
-        """The mean and the covariance of `coordinates()`, without making them."""
+        """The mean and the covariance of `coordinates()`, computed without them."""
         middle = np.array([(low + high) / 2 for low, high in self.extents])
         variances = [(h * h) * (n * n - 1) / 12 for n, h in zip(self.shape, self.spacing, strict=True)]
         return middle, np.diag(variances)
@@ -180,7 +189,7 @@ class Points:
     @functools.cached_property
     def value_range(self) -> tuple[float, float]:
         """The interval that the values take."""
-        return _range(self.values)
+        return taken_range(self.values)
 
     def coordinates(self) -> Float[np.ndarray, "samples in_size"]:
         """The position of every sample, in the order of `flat_values`."""
@@ -221,10 +230,41 @@ def grid_coordinates(
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(shape))
 
 
+def square_extents(shape: tuple[int, ...], align: Align = "centers") -> tuple[Extent, ...]:
+    """Extents in which neighbouring samples are equally far apart along all axes.
+
+    The longest axis spans (-1, 1); the others are shorter in proportion and centred at 0.
+
+    !!! example
+        ```python
+        square_extents((64, 256))  # ((-0.25, 0.25), (-1.0, 1.0))
+        square_extents((3, 5), "corners")  # ((-0.5, 0.5), (-1.0, 1.0))
+        ```
+    """
+    steps = [n if align == "centers" else max(n - 1, 1) for n in shape]
+    return tuple((-n / max(steps), n / max(steps)) for n in steps)
+
+
+def taken_range(values: Shaped[np.ndarray, "..."]) -> Extent:
+    """The smallest and the largest of some values."""
+    extremes = [(slab.min(), slab.max()) for slab in _slabs_of(values)]
+    return float(min(low for low, _ in extremes)), float(max(high for _, high in extremes))
+
+
+def image_range(taken: Extent) -> Extent:
+    """The interval from black to white of an image whose values take the interval `taken`.
+
+    Values in [0, 1] that never pass 1/2 leave the highest bit of their type unused, as the 12 bits of a camera do that
+    are stored in 16: there, 1 is not white.
+    """
+    low, high = taken
+    return (0.0, 1.0) if low >= 0 and 0.5 < high <= 1 else taken
+
+
 def slabs(shape: tuple[int, ...], limit: int) -> Iterator[tuple[int, int, int]]:
     """Cut an array into `(axis, start, stop)` along its longest axis, each of at most about `limit` numbers.
 
-    Walking over slabs is how a memory-mapped array that does not fit in memory is read once.
+    Reading an array by slabs needs little memory, even if it is memory-mapped and larger than that.
     """
     axis = int(np.argmax(shape))
     thickness = max(1, limit * shape[axis] // math.prod(shape))
@@ -269,9 +309,22 @@ def _require_finite(name: str, array: np.ndarray) -> None:
         )
 
 
-def _range(array: np.ndarray) -> tuple[float, float]:
-    extremes = [(slab.min(), slab.max()) for slab in _slabs_of(array)]
-    return float(min(low for low, _ in extremes)), float(max(high for _, high in extremes))
+def _chosen_range(given: Extent | None, values: np.ndarray, medium: Medium | None) -> Extent:
+    if given is None:
+        if medium == "sound":
+            return (-1.0, 1.0)
+        return image_range(taken_range(values)) if medium in ("gray", "rgb") else taken_range(values)
+    low, high = map(float, given)
+    if not -math.inf < low <= high < math.inf:
+        raise ValueError(f"value_range is {given!r}; pass finite numbers (low, high) with low <= high")
+    return low, high
+
+
+def _require_number_type(stored: str | None) -> None:
+    with contextlib.suppress(TypeError):
+        if stored is None or np.dtype(stored).kind in "biuf":
+            return
+    raise ValueError(f"stored is {stored!r}; it must be the name of a NumPy type of real numbers, e.g. 'uint16'")
 
 
 def _slabs_of(array: np.ndarray) -> Iterator[np.ndarray]:

@@ -1,20 +1,53 @@
 """Files: a signal is read and written by the suffix of its path.
 
-A file that is not what it claims to be raises one line that starts with its path, and whatever is left out of a file
-(alpha, further frames) is said in a warning. A file is written whole or not at all.
+`FORMATS` has an entry for each kind of file; a new one needs a reader, a writer and an entry there.
+
+A file that is not what its suffix says raises a single line that starts with its path, and whatever is left out of a
+file (alpha, further frames) is said in a warning. A file is written whole or not at all.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Shaped
 
 from .arrays import ARRAYS, array, write_array
-from .fields import Align, Grid, Medium
+from .fields import Align, Extent, Grid, Medium
 from .images import IMAGES, WRITTEN_IMAGES, Space, image, write_image
 from .paths import FilePath
 from .sounds import SOUNDS, WRITTEN_SOUNDS, audio, write_audio
-from .sources import require_suffix
+from .sources import Extents, require_suffix
+
+
+class Format(NamedTuple):
+    """A kind of file.
+
+    - `suffixes`: of the files that are read, in lower case.
+    - `read`: takes a path and the keywords `size`, `align` and `extents`, and gives a `Grid`.
+    - `read_options`: the keywords of `read` that it takes beyond these.
+    - `written`: suffixes of the files that are written.
+    - `write`: takes a path and values of the shape of `Grid.values`.
+    - `write_options`: the keywords of `write` that it takes.
+    """
+
+    suffixes: tuple[str, ...]
+    read: Callable[..., Grid]
+    read_options: tuple[str, ...]
+    written: tuple[str, ...]
+    write: Callable[..., None]
+    write_options: tuple[str, ...]
+
+
+FORMATS = (
+    Format(IMAGES, image, ("space",), WRITTEN_IMAGES, write_image, ("medium", "stored", "value_range")),
+    Format(SOUNDS, audio, (), WRITTEN_SOUNDS, write_audio, ("rate",)),
+    Format(ARRAYS, array, ("axes",), ARRAYS, write_array, ("medium", "stored")),
+)
+
+# Options of `read` that not all formats take, and why.
+_OPTIONS = {"space": "only images have a colour space", "axes": "only arrays have a choice of axes"}
 
 
 def read(
@@ -24,6 +57,7 @@ def read(
     space: Space | None = None,
     align: Align = "centers",
     axes: int | None = None,
+    extents: Extents | None = None,
 ) -> Grid:
     """Read a file with `image`, `audio` or `array`, by its suffix.
 
@@ -36,18 +70,15 @@ def read(
         ```
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in IMAGES + SOUNDS + ARRAYS:
-        known = " ".join(IMAGES + SOUNDS + ARRAYS)
-        raise ValueError(f"{path}: the suffix {suffix!r} is not known; convert the file to one of {known}")
-    if space is not None and suffix not in IMAGES:
-        raise ValueError(f"{path}: space is {space!r}, but only images have a colour space; leave space out")
-    if axes is not None and suffix not in ARRAYS:
-        raise ValueError(f"{path}: axes is {axes}, but only arrays have a choice of axes; leave axes out")
-    if suffix in IMAGES:
-        return image(path, size=size, space=space, align=align)
-    if suffix in SOUNDS:
-        return audio(path, size=size, align=align)
-    return array(path, axes=axes, size=size, align=align)
+    known = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+    if suffix not in known:
+        raise ValueError(f"{path}: the suffix {suffix!r} is not known; convert the file to one of {' '.join(known)}")
+    options: dict[str, Any] = {"space": space, "axes": axes}
+    given = {name: value for name, value in options.items() if value is not None}
+    for name, value in given.items():
+        if name not in known[suffix].read_options:
+            raise ValueError(f"{path}: {name} is {value!r}, but {_OPTIONS[name]}; leave {name} out")
+    return known[suffix].read(path, size=size, align=align, extents=extents, **given)
 
 
 def write(
@@ -56,21 +87,21 @@ def write(
     *,
     medium: Medium | None = None,
     rate: float | None = None,
+    stored: str | None = None,
+    value_range: Extent = (0.0, 1.0),
 ) -> None:
     """Write values with `write_image`, `write_audio` or `write_array`, by the suffix of the path.
 
-    **Arguments:** those of the three functions; `medium` is for images only and `rate` for sounds only.
+    **Arguments:** those of the three functions, which are attributes of a `Grid`. Each format uses those it can: only
+    sounds have a `rate`, and only images need a `value_range`.
 
     !!! example
         ```python
-        write("half.png", 0.5 * field.values, medium=field.medium)
+        write("half.png", 0.5 * field.values, medium=field.medium, stored=field.stored, value_range=field.value_range)
         ```
     """
-    require_suffix(path, WRITTEN_IMAGES + WRITTEN_SOUNDS + ARRAYS)
-    suffix = Path(path).suffix.lower()
-    if suffix in WRITTEN_IMAGES:
-        write_image(path, values, medium)
-    elif suffix in WRITTEN_SOUNDS:
-        write_audio(path, values, rate)
-    else:
-        write_array(path, values)
+    known = {suffix: entry for entry in FORMATS for suffix in entry.written}
+    require_suffix(path, tuple(known))
+    entry = known[Path(path).suffix.lower()]
+    options = {"medium": medium, "rate": rate, "stored": stored, "value_range": value_range}
+    entry.write(path, values, **{name: options[name] for name in entry.write_options})

@@ -1,77 +1,113 @@
 """Images: PNG, JPEG, TIFF, WebP and whatever else Pillow opens, as a `Grid` of pixels."""
 
+import os
 import warnings
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Shaped
-from PIL import Image
 from skimage import color, util
 
-from .fields import Align, Grid, Medium
+from .fields import Align, Extent, Grid, Medium, image_range, taken_range
 from .paths import FilePath, atomic_path, reading
-from .pixels import decode
-from .sources import Source, require_finite_floats, require_suffix, resized, values_of
+from .pixels import TIFFS, decode, encode, holds
+from .sources import Extents, Source, as_type, given_or_square, require_finite_floats, require_suffix, resized
 
 Space = Literal["gray", "rgb", "lab"]
 IMAGES = (".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".tga", ".tif", ".tiff", ".webp")
 WRITTEN_IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 
 
-def image(source: Source, *, size: int | None = None, space: Space | None = None, align: Align = "centers") -> Grid:
+def image(
+    source: Source,
+    *,
+    size: int | None = None,
+    space: Space | None = None,
+    align: Align = "centers",
+    extents: Extents | None = None,
+) -> Grid:
     """An image as a grid of float32 values with 1 or 3 channels; axis 0 runs down the rows.
 
-    Integers are scaled to [0, 1] by the largest value of their type; floats are kept. PNG and TIFF keep 16 bits per
-    channel; colours in other formats come at the 8 bits that Pillow gives. The EXIF orientation is applied, colour
-    profiles are not. Alpha and all frames but the first are dropped, with a warning.
+    Integers are divided by the largest value of their type, so that those without a sign lie in [0, 1]; floats are
+    kept. PNG and TIFF keep 16 bits per channel; colours in other formats come at the 8 bits that Pillow gives. The EXIF
+    orientation is applied, colour profiles are not. Alpha is dropped with a warning.
+
+    A TIFF with several pages is a volume, with the axes page, row and column. Pages that differ from the first in
+    size, such as thumbnails, and the further frames of other formats are dropped with a warning.
+
+    The `value_range` is (0, 1) for 8-bit images, and for others that lie in [0, 1] and reach beyond 1/2; otherwise it
+    is the interval that the stored values take, as with 12 bits stored in 16, or with physical units.
 
     **Arguments:**
 
     - `source`: the path of a PNG, JPEG, TIFF, WebP or other image that Pillow opens, or an array of shape
         `(height, width)` or `(height, width, channels)`, where 2 or 4 channels are gray or RGB with alpha.
-    - `size`: samples along the longer axis after anti-aliased resizing by `skimage.transform.resize`, which comes
+    - `size`: samples along the longest axis after anti-aliased resizing by `skimage.transform.resize`, which comes
         before any colour conversion. Default: as stored.
     - `space`: `"gray"`, `"rgb"` or `"lab"` (CIELAB of sRGB). Default: gray or RGB, as stored.
     - `align`: as for `Grid`.
+    - `extents`: as for `Grid`. Default: square pixels, by `square_extents` of the image as stored. The paper's images
+        have (-1, 1) along both axes, whatever their shape.
 
     !!! example
         ```python
-        image("photo.jpg", size=256, space="lab").shape  # (192, 256)
+        photo = image("photo.jpg", size=256, space="lab")
+        photo.shape  # (192, 256)
+        photo.extents  # ((-0.75, 0.75), (-1.0, 1.0))
         ```
     """
     if space not in (None, "gray", "rgb", "lab"):
         raise ValueError(f"space is {space!r}; it must be 'gray', 'rgb' or 'lab'")
-    dropped = []
-    name, values = values_of(source, lambda path: _image_file(path, dropped))
-    values = _as_channels(name, values)
-    if values.shape[-1] in (2, 4):
-        if not _opaque(values[..., -1]):
-            dropped.append("its alpha channel")
-        values = values[..., :-1]
-    for what in dropped:
-        warnings.warn(f"{name}: dropped {what}", stacklevel=2)
+    values = _pixels(source)
+    shape, kind = values.shape[:-1], values.dtype
+    value_range = None if space == "lab" else _stored_range(values)
     values = util.img_as_float32(values) if size is None else resized(values, size)
     values = _in_space(values, space)
-    medium = space or ("gray" if values.shape[-1] == 1 else "rgb")
-    return Grid(values.astype(np.float32, copy=False), align=align, medium=medium)
+    return Grid(
+        values.astype(np.float32, copy=False),
+        extents=given_or_square(extents, shape, align),
+        align=align,
+        medium=space or ("gray" if values.shape[-1] == 1 else "rgb"),
+        value_range=value_range,
+        stored=kind.name,
+    )
 
 
-def write_image(path: FilePath, values: Shaped[np.ndarray, "*shape channels"], medium: Medium | None = None) -> None:
-    """Write an image with 8 bits per channel, as PNG, JPEG, WebP or TIFF by the suffix of the path.
+def write_image(
+    path: FilePath,
+    values: Shaped[np.ndarray, "*shape channels"],
+    medium: Medium | None = None,
+    *,
+    stored: str | None = None,
+    value_range: Extent = (0.0, 1.0),
+) -> None:
+    """Write an image as PNG, JPEG, WebP or TIFF by the suffix of the path.
+
+    With the `medium`, `stored` and `value_range` of a `Grid`, the numbers in the file are those of the file or array
+    that the grid was read from, in the same type, as far as the format holds that type: TIFF all, PNG 8 and 16 bits.
+    Otherwise the file has 8 bits per channel.
 
     **Arguments:**
 
     - `path`: where to.
-    - `values`: floats of shape `(height, width, channels)` with 1 or 3 channels; what lies outside [0, 1] is clipped.
-    - `medium`: `"lab"` is converted to RGB; anything else is written as it is.
+    - `values`: floats of shape `(height, width, channels)` with 1 or 3 channels, for a TIFF also with pages first.
+    - `medium`: `"lab"` is converted to RGB; any other is written as it is.
+    - `stored`: the NumPy type of the pixels. Integers are rounded and clipped to it, after those of an image (whose
+        medium is not `None`) were multiplied by its largest value, which `image` divided by.
+    - `value_range`: what becomes 0 and 255 if `stored` is not given or does not fit the format; what lies outside is
+        clipped.
 
     !!! example
         ```python
-        write_image("photo.png", image("photo.jpg", space="lab").values, "lab")
+        photo = image("photo.jpg", space="lab")
+        write_image("photo.png", photo.values, photo.medium, stored=photo.stored)
         ```
     """
     require_suffix(path, WRITTEN_IMAGES)
-    if values.ndim != 3 or values.shape[-1] not in ((3,) if medium == "lab" else (1, 3)):
+    suffix = Path(path).suffix.lower()
+    axes = (3, 4) if suffix in TIFFS else (3,)
+    if values.ndim not in axes or values.shape[-1] not in ((3,) if medium == "lab" else (1, 3)):
         raise ValueError(
             f"{path}: values has shape {values.shape} and medium is {medium!r}, but an image is (height, width, "
             "channels) with 3 channels, or 1 if it is gray; write the values as NPY"
@@ -79,16 +115,34 @@ def write_image(path: FilePath, values: Shaped[np.ndarray, "*shape channels"], m
     require_finite_floats(path, values, "floats in [0, 1]")
     if medium == "lab":
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Conversion from CIE-LAB", UserWarning)  # clipped, as all the rest
-            values = color.lab2rgb(values)
-    pixels = np.rint(255 * np.clip(values, 0, 1)).astype(np.uint8)
+            warnings.filterwarnings("ignore", "Conversion from CIE-LAB", UserWarning)  # out of gamut: clipped
+            values, value_range = color.lab2rgb(values), (0.0, 1.0)
+    if stored is None or not holds(suffix, stored):
+        low, high = value_range
+        pixels = as_type(255.0 * (values - low) / (high - low or 1.0), "uint8")
+    else:
+        pixels = as_type(values if medium is None else values * _largest(stored), stored)
     with atomic_path(path) as temporary:
-        Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(temporary, quality=95)
+        encode(temporary, pixels)
 
 
-def _image_file(path: str, dropped: list[str]) -> np.ndarray:
-    with reading(path, "an image", "get a whole copy, or convert it to a gray or RGB PNG or TIFF"):
-        return decode(path, dropped)
+def _pixels(source: Source) -> np.ndarray:
+    """The pixels as stored, with channels last and without alpha. Warns of what a file holds beyond them."""
+    name, pages = "source", [source]
+    dropped: list[str] = []
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        with reading(name, "an image", "get a whole copy, or convert it to a gray or RGB PNG or TIFF, or to NPY"):
+            pages = decode(name, dropped)
+    pages = [_as_channels(name, np.asanyarray(page)) for page in pages]
+    values = pages[0] if len(pages) == 1 else np.stack(pages)
+    if values.shape[-1] in (2, 4):
+        if not _opaque(values[..., -1]):
+            dropped.append("its alpha channel")
+        values = values[..., :-1]
+    for what in dict.fromkeys(dropped):
+        warnings.warn(f"{name}: dropped {what}", stacklevel=3)
+    return values
 
 
 def _as_channels(name: str, values: np.ndarray) -> np.ndarray:
@@ -105,6 +159,20 @@ def _as_channels(name: str, values: np.ndarray) -> np.ndarray:
 
 def _opaque(alpha: np.ndarray) -> bool:
     return bool((alpha >= (1.0 if alpha.dtype.kind == "f" else np.iinfo(alpha.dtype).max)).all())
+
+
+def _largest(kind: str) -> float:
+    """What the values of an image in the grid are multiplied with in the file."""
+    return 1.0 if np.dtype(kind).kind == "f" else float(np.iinfo(kind).max)
+
+
+def _stored_range(values: np.ndarray) -> Extent:
+    """The value range as stored. Resizing shrinks what the values take, and so a test would differ from a training."""
+    if values.dtype == np.uint8 or values.size == 0:
+        return (0.0, 1.0)
+    low, high = taken_range(values)
+    largest = _largest(values.dtype.name)
+    return image_range((low / largest, high / largest))
 
 
 def _in_space(values: np.ndarray, space: Space | None) -> np.ndarray:

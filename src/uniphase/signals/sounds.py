@@ -1,44 +1,60 @@
 """Sounds: files that libsndfile opens, and arrays of samples, as a `Grid` over time."""
 
+import math
+
 import numpy as np
 import soundfile
 from jaxtyping import Shaped
 
 from .fields import Align, Grid
 from .paths import FilePath, atomic_path, reading
-from .sources import Source, require_finite_floats, require_suffix, resized, values_of
+from .sources import Extents, Source, require_finite_floats, require_suffix, resized, values_of
 
 SOUNDS = (".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".ogg", ".opus", ".w64", ".wav")
 WRITTEN_SOUNDS = (".flac", ".wav")
 
 
-def audio(source: Source, *, size: int | None = None, align: Align = "centers") -> Grid:
+def audio(
+    source: Source,
+    *,
+    rate: float | None = None,
+    size: int | None = None,
+    align: Align = "centers",
+    extents: Extents | None = None,
+) -> Grid:
     """A sound as a grid of float32 values over time, with one channel per track.
-
-    Time spans (-100, 100), as for the sounds of SIREN. A uniform-phase network does not depend on this choice, but
-    the schemes with a fixed frequency do.
 
     **Arguments:**
 
     - `source`: the path of a WAV, FLAC or other sound that libsndfile opens, or an array of shape `(samples,)` or
         `(samples, channels)`. Samples of type int16 and int32 are scaled to [-1, 1), in an array as in a file.
+    - `rate`: samples per second of an array, without which it cannot be written as a sound. A file has its own.
     - `size`: samples after anti-aliased resampling. Default: as stored.
     - `align`: as for `Grid`.
+    - `extents`: as for `Grid`. Default: time spans (-100, 100), as in the paper and for the sounds of SIREN. A
+        uniform-phase network does not depend on this choice, but the schemes with a fixed frequency do.
 
     !!! example
         ```python
         audio("speech.flac").extents  # ((-100.0, 100.0),)
+        audio(np.sin(np.linspace(0, 1000, 8000)), rate=44100).rate  # 44100.0
         ```
     """
-    rates: list[float] = []
+    rates = [] if rate is None else [float(rate)]
     name, values = values_of(source, lambda path: _audio_file(path, rates))
+    if rates and not 0 < rates[0] < math.inf:
+        raise ValueError(f"{name}: rate is {rate}; pass the samples per second, e.g. rate=44100")
     values = _as_samples(name, values)
     samples = len(values)
     if size is not None:
         values = resized(values, size)
-    rate = rates[0] * len(values) / samples if rates else None
-    values = values.astype(np.float32, copy=False)
-    return Grid(values, extents=(-100.0, 100.0), align=align, medium="sound", rate=rate)
+    return Grid(
+        values.astype(np.float32, copy=False),
+        extents=(-100.0, 100.0) if extents is None else extents,
+        align=align,
+        medium="sound",
+        rate=rates[0] * len(values) / samples if rates else None,
+    )
 
 
 def write_audio(path: FilePath, values: Shaped[np.ndarray, "*shape channels"], rate: float | None) -> None:
@@ -69,7 +85,9 @@ def write_audio(path: FilePath, values: Shaped[np.ndarray, "*shape channels"], r
 
 
 def _audio_file(path: str, rates: list[float]) -> np.ndarray:
-    """The samples, as floats. Their number per second is added to `rates`."""
+    """The samples, as floats. Their number per second is added to `rates`, which must not have one yet."""
+    if rates:
+        raise ValueError(f"{path}: rate is {rates[0]:g}, but a file says its own; leave rate out")
     with reading(path, "a sound", "get a whole copy, or convert it to WAV or FLAC"):
         with soundfile.SoundFile(path) as file:
             values = file.read(dtype="float32", always_2d=True)

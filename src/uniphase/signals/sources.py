@@ -1,27 +1,31 @@
 """Sources: what images, sounds and arrays share when they are read from a file or taken from memory."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Shaped
 from numpy.typing import ArrayLike
 from skimage import transform
 
+from .fields import Align, Extent, square_extents
 from .paths import FilePath
 
 Source = FilePath | ArrayLike
+Extents = Extent | Sequence[Extent]
 
 
 def values_of(source: Source, read_file: Callable[[str], np.ndarray]) -> tuple[str, np.ndarray]:
-    """The values of a file or an array, with a name for messages about them."""
+    """The values of a file or an array, and a name for messages about them."""
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         return path, read_file(path)
     return "source", np.asanyarray(source)
 
 
-def resized(values: np.ndarray, size: int) -> np.ndarray:
+def resized(values: Shaped[np.ndarray, "*shape channels"], size: int) -> Shaped[np.ndarray, "*new channels"]:
+    """The values with `size` samples along the longest axis, anti-aliased. Integers are scaled as by scikit-image."""
     if size < 2:
         raise ValueError(f"size is {size}; it must be at least 2")
     old = values.shape[:-1]
@@ -31,7 +35,26 @@ def resized(values: np.ndarray, size: int) -> np.ndarray:
     return np.asarray(transform.resize(values, new, anti_aliasing=True))
 
 
-def require_suffix(path: FilePath, known: tuple[str, ...]) -> None:
+def given_or_square(extents: Extents | None, shape: tuple[int, ...], align: Align) -> Extents:
+    """The extents that a caller gave, or by default those that make the cells square.
+
+    `shape` is the shape as stored: resizing rounds it, and must not move the borders of the domain.
+    """
+    return square_extents(shape, align) if extents is None else extents
+
+
+def as_type(values: Shaped[np.ndarray, "..."], kind: str) -> Shaped[np.ndarray, "..."]:
+    """The values in the NumPy type of the name `kind`: integers are rounded, and clipped to the range of the type."""
+    if values.dtype == kind or np.dtype(kind).kind == "f":
+        return values.astype(kind, copy=False)
+    if not np.isfinite(values).all():
+        raise ValueError(f"values has NaN or infinite entries, which {kind} cannot hold; replace them (np.nan_to_num)")
+    low, high = (0, 1) if kind == "bool" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    largest = float(high) if float(high) <= high else np.nextafter(float(high), 0)  # 2⁶³ - 1 is no float64
+    return np.clip(np.rint(values.astype(np.float64)), low, largest).astype(kind)
+
+
+def require_suffix(path: FilePath, known: Sequence[str]) -> None:
     suffix = Path(path).suffix
     if suffix.lower() not in known:
         raise ValueError(f"{path}: the suffix is {suffix!r}; use one of {' '.join(known)}")

@@ -1,0 +1,60 @@
+import re
+
+import numpy as np
+import pytest
+from skimage import transform
+
+from helpers.images import random_pixels
+from uniphase.signals.arrays import array, volume
+from uniphase.signals.files import read, write
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int16, bool])
+def test_npy_stays_on_the_disk(tmp_path, dtype):
+    stored = random_pixels(4, 5, 6).astype(dtype)
+    np.save(tmp_path / "a.npy", stored)
+    grid = read(tmp_path / "a.npy")
+    assert isinstance(grid.values, np.memmap)
+    assert not grid.values.flags.writeable
+    assert grid.values.dtype == dtype
+    np.testing.assert_array_equal(grid.values[..., 0], stored)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "expected"),
+    [
+        ((9,), None, (9, 1)),
+        ((9, 2), None, (9, 2)),
+        ((9, 5), None, (9, 5, 1)),
+        ((9, 5, 4), None, (9, 5, 4)),
+        ((9, 5, 4), 3, (9, 5, 4, 1)),
+        ((9, 5, 7), 2, (9, 5, 7)),
+        ((9, 5), 1, (9, 5)),
+    ],
+)
+def test_axes(shape, axes, expected):
+    assert array(np.zeros(shape), axes=axes).values.shape == expected
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((9, 5), 3), ((9, 5, 4, 2), 2), ((9, 5), 0)])
+def test_axes_that_do_not_fit(shape, axes):
+    message = f"source: axes is {axes}, but the shape is {re.escape(str(shape))}; set axes to"
+    with pytest.raises(ValueError, match=message):
+        array(np.zeros(shape), axes=axes)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, bool])
+def test_resized_volume_keeps_its_units(dtype):
+    stored = (random_pixels(8, 12, 10) / 2).astype(dtype)
+    grid = volume(stored, size=6)
+    expected = transform.resize(stored.astype(np.float32), (4, 6, 5), anti_aliasing=True)
+    np.testing.assert_array_equal(grid.values[..., 0], expected)
+    assert grid.values.dtype == np.float32
+
+
+@pytest.mark.parametrize("values", [np.arange(6, dtype=np.uint16).reshape(2, 3), np.full((2, 2, 2, 1), np.nan)])
+def test_arrays_are_written_as_they_are(tmp_path, values):
+    write(tmp_path / "a.NPY", values)
+    stored = np.load(tmp_path / "a.NPY")
+    assert stored.dtype == values.dtype
+    np.testing.assert_array_equal(stored, values)
