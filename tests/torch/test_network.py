@@ -1,4 +1,6 @@
 import copy
+import pickle
+import re
 import subprocess
 import sys
 
@@ -65,6 +67,21 @@ def test_any_number_of_batch_axes():
     torch.testing.assert_close(network(x[1, 2]), y[1, 2])
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3), (3,)])
+def test_positions_of_another_size_are_refused(shape):
+    """A row for each position: two rows of three are not three positions."""
+    network, found = CoordinateMLP(blueprint()), f"have the shape {re.escape(str(shape))}"
+    with pytest.raises(ValueError, match=rf"positions {found}, but the network takes 2 .*; pass \(\*batch, 2\)"):
+        network(torch.zeros(shape))
+    with pytest.raises(ValueError, match=rf"inputs {found}, but the layer takes 16; pass \(\*batch, 16\)"):
+        network.layers[1](torch.zeros(shape))
+
+
+def test_sizes_are_those_of_the_blueprint():
+    network = CoordinateMLP(blueprint())
+    assert (network.in_size, network.width, network.out_size) == (2, 16, 2)
+
+
 def test_seeds_and_global_randomness():
     draws = [CoordinateMLP(blueprint(), generator=seeded(i)).layers[1].weight for i in (0, 0, 1)]
     assert torch.equal(draws[0], draws[1])
@@ -85,10 +102,11 @@ def test_precision_and_device():
 
 def test_copies_are_independent():
     network = CoordinateMLP(blueprint(), generator=seeded())
-    twin = copy.deepcopy(network)
-    with torch.no_grad():
-        twin.layers[1].weight.zero_()
-    assert network.layers[1].weight.any()
+    for twin in (copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
+        assert torch.equal(twin(torch.ones(3, 2)), network(torch.ones(3, 2)))
+        with torch.no_grad():
+            twin.layers[1].weight.zero_()
+        assert network.layers[1].weight.any()
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own jacfwd uses it

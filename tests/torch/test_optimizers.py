@@ -1,22 +1,18 @@
-import equinox as eqx
-import jax
-import jax.numpy as jnp
+import dataclasses
+import math
+
 import numpy as np
 import pytest
 
+from uniphase.initialization.blueprint import Blueprint
 from uniphase.initialization.moments import estimate_moments, prescribe_moments
-from uniphase.initialization.schemes import get_scheme, sm20, uniform_phase
-from uniphase.jax.files import save_network as save_jax
-from uniphase.jax.network import CoordinateMLP as JaxMLP
+from uniphase.initialization.schemes import sm20, uniform_phase
 from uniphase.recipe import default_rate
 from uniphase.signals.fields import Grid
-from uniphase.storage.network_file import Saved
-from uniphase.training.optimizers import unit_muon
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 from helpers.torch_models import FourierFeatures, InOneForward, OfficialSiren, Sine, sequential  # noqa: E402
-from uniphase.torch.files import load_network  # noqa: E402
 from uniphase.torch.initialization import initialize_  # noqa: E402
 from uniphase.torch.network import CoordinateMLP  # noqa: E402
 from uniphase.torch.optimizers import UnitMuon, param_groups  # noqa: E402
@@ -43,36 +39,6 @@ def train(model, optimizer, steps: int) -> list[float]:
     return losses
 
 
-@pytest.mark.parametrize("name", ["uniform-phase", "sm20", "tanh-pe"])  # plain; with ω; with a frozen layer
-def test_steps_are_those_of_the_jax_side(name, tmp_path, x64):
-    """The same network, five steps: parameters agree to rounding."""
-    blueprint = get_scheme(name).blueprint(MOMENTS, width=8, depth=2)
-    network = JaxMLP(blueprint, key=jax.random.key(0))
-    save_jax(tmp_path / "a.uniphase", Saved.of(network, blueprint, FIELD))
-    twin = load_network(tmp_path / "a.uniphase").network
-    train(twin, UnitMuon(twin, FIELD, MOMENTS, lr=0.05), 5)
-
-    optimizer, x, y = unit_muon(network, FIELD, MOMENTS), jnp.asarray(X.numpy()), jnp.asarray(Y.numpy())
-
-    @eqx.filter_jit
-    def step(network, state):
-        gradients = jax.grad(lambda n: jnp.mean(jnp.square(jax.vmap(n)(x) - y)))(network)
-        updates, state = optimizer.update(gradients, state, network)
-        return eqx.apply_updates(network, jax.tree.map(lambda u: -0.05 * u, updates)), state
-
-    start, state = network, optimizer.init(network)
-    with jax.numpy_dtype_promotion("standard"):  # Optax mixes integers and floats
-        for _ in range(5):
-            network, state = step(network, state)
-    for before, layer, other in zip(start.layers, network.layers, twin.layers, strict=True):
-        for array in ("weight", "bias"):
-            if getattr(layer, array) is not None:
-                moved = np.abs(getattr(layer, array) - getattr(before, array)).max()
-                difference = np.abs(getattr(layer, array) - getattr(other, array).detach().numpy()).max()
-                # Rounding grows where Newton and Schulz lift small singular values, by 3.4 in each of five iterations.
-                assert difference <= 1e-8 * moved
-
-
 def test_omega_inside_the_model_changes_nothing():
     """The same function in two parametrizations takes the same steps."""
     plain, fast = sequential(Sine(), Sine()).double(), sequential(Sine(30.0), Sine(7.0)).double()
@@ -80,6 +46,67 @@ def test_omega_inside_the_model_changes_nothing():
         initialize_(model, MOMENTS, generator=torch.Generator().manual_seed(0))
         train(model, UnitMuon(model, FIELD, MOMENTS), 5)
     torch.testing.assert_close(plain(X), fast(X), rtol=0, atol=1e-5)  # Adam's ε weighs 30 times more
+
+
+def test_every_layer_has_its_own_omega():
+    """With ω folded into weights and biases, the trained function is the same."""
+    omegas = (30.0, 7.0, 0.5, 3.0)
+    model = initialize_(sequential(*map(Sine, omegas)).double(), MOMENTS, generator=torch.Generator().manual_seed(0))
+    folded = sequential(*[Sine() for _ in omegas]).double()
+    with torch.no_grad():
+        for i, omega in enumerate((*omegas, 1.0)):
+            for name in ("weight", "bias"):
+                getattr(folded[2 * i], name).copy_(omega * getattr(model[2 * i], name))
+    start = model(X)
+    for each in (model, folded):
+        train(each, UnitMuon(each, FIELD, MOMENTS), 5)
+    assert (model(X) - start).abs().max() > 0.1  # they moved
+    torch.testing.assert_close(model(X), folded(X), rtol=0, atol=1e-5)  # Adam's ε weighs 30 times more
+
+
+def uneven(*widths: int) -> CoordinateMLP:
+    """A uniform-phase network whose hidden layers differ in width; each has the distribution of its inputs' number."""
+    plans = [uniform_phase(MOMENTS, width=width, depth=1).layers for width in widths]
+    hidden = [dataclasses.replace(plan[1], rows=rows) for plan, rows in zip(plans, widths[1:], strict=False)]
+    blueprint = Blueprint("uneven", (plans[0][0], *hidden, plans[-1][2]))
+    return CoordinateMLP(blueprint, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def test_layers_of_different_widths_train():
+    losses = [train(model, UnitMuon(model, FIELD, MOMENTS), 60) for model in (uneven(16, 16, 16), uneven(16, 32, 16))]
+    assert losses[1][-1] < losses[0][-1] < 0.5 * losses[0][0]  # the wider layer helps
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(16, 16), (64, 16), (16, 64)])
+def test_every_output_of_a_hidden_layer_moves_as_much_whatever_its_shape(rows, columns):
+    model = uneven(columns, rows)
+    before = model.layers[1].weight.detach().clone()
+    train(model, UnitMuon(model, FIELD, MOMENTS, lr=1.0), 1)
+    moved = torch.linalg.matrix_norm(model.layers[1].weight.detach() - before) / math.sqrt(rows)
+    assert 0.7 < moved < 1.2  # as Muon's singular values; without regard to the shape, 64 × 16 has half of it
+
+
+def test_a_frozen_layer_keeps_its_weights_and_its_bias():
+    plans = uniform_phase(MOMENTS, width=8, depth=2).layers
+    for frozen in range(4):
+        layers = tuple(dataclasses.replace(plan, trainable=i != frozen) for i, plan in enumerate(plans))
+        model = CoordinateMLP(Blueprint("frozen", layers), dtype=torch.float64)
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        train(model, UnitMuon(model, FIELD, MOMENTS), 3)
+        still = {name for name, tensor in model.state_dict().items() if torch.equal(tensor, before[name])}
+        assert still == {f"layers.{frozen}.weight", f"layers.{frozen}.bias"}
+
+
+def test_a_domain_stands_for_a_field_where_there_are_no_data():
+    """The box of many samples has their mean and their covariance."""
+    many = Grid(np.zeros((400, 300, 3)), extents=FIELD.extents)
+    steps = []
+    for domain in (many, FIELD.extents, list(FIELD.extents)):
+        model = uneven(8, 8)
+        train(model, UnitMuon(model, domain, MOMENTS), 2)
+        steps.append(model(X))
+    torch.testing.assert_close(steps[0], steps[1], rtol=0, atol=1e-3)  # cells: 1e-5 less variance
+    assert torch.equal(steps[1], steps[2])
 
 
 def test_it_learns():
@@ -138,12 +165,14 @@ def test_a_closure_and_parameters_without_gradients():
             {},
             "field has 2 coordinates and 3 channels, but the model has 2 and 1",
         ),
+        (OfficialSiren, {"domain": [(0.0, 1.0)]}, r"domain is \[\(0.0, 1.0\)\], but the model takes 2 coordinates"),
+        (OfficialSiren, {"domain": [(0.0, 1.0), (1.0, 1.0)]}, r"domain is .* pass a field, or a finite \(low, high\)"),
     ],
 )
 def test_what_does_not_fit_is_told(make, options, message):
-    moments = options.pop("moments", MOMENTS)
+    arguments = {"domain": FIELD, "moments": MOMENTS} | options
     with pytest.raises(ValueError, match=message):
-        UnitMuon(make(), FIELD, moments, **options)
+        UnitMuon(make(), **arguments)
 
 
 # μP.

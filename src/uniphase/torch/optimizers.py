@@ -206,7 +206,8 @@ def _parameters(model: Model, chain: Chain) -> dict[str, Tensor]:
 
 def _require_sizes(chain: Chain, domain: Field | Sequence[Extent], moments: Moments) -> None:
     sizes = (chain.in_size, chain.out_size)
-    known = {"moments": moments} | ({"field": domain} if isinstance(domain, Grid | Points) else {})
+    known = {"field": domain} if isinstance(domain, Grid | Points) else {}
+    known = known | {"moments": moments}
     for name, other in known.items():
         if sizes != (other.in_size, other.out_size):
             raise ValueError(
