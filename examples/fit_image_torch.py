@@ -32,7 +32,7 @@ def main(size: int = 128, steps: int | None = None) -> float:
 
     with torch.no_grad():
         picture = network(x).reshape(field.values.shape).numpy()
-    upt.save_network("camera.uniphase", up.Saved.of(network, blueprint, field))
+    upt.save_network("camera.uniphase", up.NetworkFile.of(network, field, blueprint=blueprint))
     psnr = up.evaluate(picture, field).psnr_db
     print(f"{psnr:.2f} dB PSNR after {steps} steps; wrote camera.uniphase")
     return psnr

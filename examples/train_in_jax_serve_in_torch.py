@@ -15,7 +15,7 @@ def train(path: str, size: int, steps: int | None) -> np.ndarray:
     width, depth = up.default_size(field)
     blueprint = up.uniform_phase(up.estimate_moments(field), width=width, depth=depth)
     result = up.fit(up.CoordinateMLP(blueprint, key=jax.random.key(0)), field, steps=steps)
-    up.save_network(path, up.Saved.of(result.network, blueprint, field, metrics=result.metrics))
+    up.save_network(path, up.NetworkFile.of(result.network, field, blueprint=blueprint, metrics=result.metrics))
     return up.render(result.network, field.shape)
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from uniphase.cli.app import Choices, main
 from uniphase.initialization.schemes import SCHEMES
-from uniphase.jax.files import Saved, load_network, save_network
+from uniphase.jax.files import NetworkFile, load_network, save_network
 from uniphase.jax.network import CoordinateMLP
 from uniphase.signals.datasets import load
 from uniphase.signals.metrics import evaluate
@@ -445,7 +445,7 @@ def test_diagnose_a_file_for_programs(run, here):
     field = load("camera", size=16, align="corners")
     blueprint = SCHEMES["sm20"].blueprint((2, 1), width=8, depth=1)
     network = CoordinateMLP(blueprint, key=jax.random.key(0))
-    save_network("camera.uniphase", Saved.of(network, blueprint, field))
+    save_network("camera.uniphase", NetworkFile.of(network, field, blueprint=blueprint))
     code, out, err = run("diagnose", "camera", "--size", "16", "--network", "camera.uniphase", "--json")
     assert (code, err) == (0, "")
     report = json.loads(out)

@@ -18,7 +18,7 @@ from uniphase.jax.render import render
 from uniphase.signals.datasets import load
 from uniphase.signals.fields import Grid, Points
 from uniphase.signals.metrics import evaluate, snr_db
-from uniphase.storage.network_file import Saved
+from uniphase.storage.network_file import NetworkFile
 
 
 @pytest.mark.parametrize("align", ["centers", "corners"])
@@ -108,7 +108,7 @@ def test_scattered_points_are_rendered_at_a_size(here):
     moments = estimate_moments(points)
     blueprint = uniform_phase(moments, width=8, depth=1)
     network = CoordinateMLP(blueprint, key=jax.random.key(0))
-    save_network("a.uniphase", Saved.of(network, blueprint, points, moments=moments))
+    save_network("a.uniphase", NetworkFile.of(network, points, blueprint=blueprint, moments=moments))
     with pytest.raises(ValueError, match=r"fitted to scattered points, which are of no size; pass --size"):
         render_file("a.uniphase", scale=2.0)
     assert render_file("a.uniphase", size=20).shape == (10, 20)
@@ -133,7 +133,9 @@ def test_scattered_points_are_rendered_at_a_size(here):
 def test_what_cannot_be_rendered(options, message, here):
     field = Grid(np.zeros((4, 4, 1)))
     blueprint = uniform_phase(estimate_moments(load("camera", size=4)), width=4, depth=0)
-    save_network("a.uniphase", Saved.of(CoordinateMLP(blueprint, key=jax.random.key(0)), blueprint, field))
+    save_network(
+        "a.uniphase", NetworkFile.of(CoordinateMLP(blueprint, key=jax.random.key(0)), field, blueprint=blueprint)
+    )
     (here / "b.npy").mkdir()
     with pytest.raises((ValueError, OSError)) as error:
         render_file("a.uniphase", **options)

@@ -63,7 +63,6 @@ _LAYER = {
             {"scheme": "a", "layers": [{"role": "output"}]},
             "a layer has the keys role; it must have role, rows, columns",
         ),
-        ({"scheme": "a", "layers": [_LAYER | {"depth": 3}]}, "a layer has the keys role, .*, depth; it must have"),
         ({"scheme": "a", "layers": [_LAYER | {"role": "first"}]}, "role is 'first'; it must be one of input, hidden"),
         ({"scheme": "a", "layers": [_LAYER | {"activation": "step"}]}, "activation is 'step'; it must be one of sine"),
         ({"scheme": "a", "layers": [_LAYER | {"bias": {"law": "Cauchy"}}]}, "law is 'Cauchy'; it must be one of"),
@@ -73,3 +72,10 @@ _LAYER = {
 def test_a_dict_that_is_no_blueprint(entries, message):
     with pytest.raises(ValueError, match=message):
         Blueprint.from_dict(entries)
+
+
+def test_keys_that_this_version_does_not_know_are_ignored_and_optional_ones_may_be_missing():
+    plain = Blueprint.from_dict({"scheme": "a", "layers": [_LAYER]})
+    assert Blueprint.from_dict({"scheme": "a", "layers": [_LAYER | {"depth": 3}], "unknown": None}) == plain
+    short = {key: value for key, value in _LAYER.items() if key not in ("omega", "trainable")}
+    assert Blueprint.from_dict({"scheme": "a", "layers": [short]}) == plain

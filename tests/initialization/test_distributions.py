@@ -7,6 +7,7 @@ import pytest
 from uniphase.initialization.distributions import (
     ColumnNormal,
     Constant,
+    Given,
     Normal,
     RowNormal,
     Uniform,
@@ -112,3 +113,15 @@ def test_a_law_as_a_dict():
 def test_a_dict_that_is_no_law(entries, message):
     with pytest.raises(ValueError, match=message):
         distribution_from_dict(entries)
+
+
+def test_given_weights_have_no_distribution():
+    assert str(Given()) == "given"
+    assert distribution_from_dict(distribution_to_dict(Given())) == Given()
+    assert np.isnan(Given().variance())
+    with pytest.raises(ValueError, match="so there is no distribution to draw them from; pass the blueprint"):
+        sample(Given(), (3, 3))
+
+
+def test_a_number_that_this_version_does_not_know_is_ignored():
+    assert distribution_from_dict({"law": "Normal", "std": 1.0, "unknown": [1]}) == Normal(1.0)

@@ -9,6 +9,7 @@ import pytest
 import scipy.ndimage
 
 from uniphase.initialization.moments import EPSILON, Moments, estimate_moments, prescribe_moments
+from uniphase.initialization.schemes import uniform_phase
 from uniphase.signals.datasets import load
 from uniphase.signals.fields import Grid, Points, grid_coordinates
 
@@ -20,8 +21,10 @@ def paper_moments(task: str) -> Moments:
     name, space = task.split("/")
     try:
         if space == "audio":
-            return estimate_moments(load(name, align="corners"))
-        return estimate_moments(load(name, size=128, space=space, align="corners"))
+            return estimate_moments(load(name, align="corners"), epsilon=EPSILON)
+        return estimate_moments(
+            load(name, size=128, space=space, align="corners", extents=(-1.0, 1.0)), epsilon=EPSILON
+        )
     except OSError as error:
         pytest.skip(f"{name} is neither bundled nor in UNIPHASE_DATA: {error}")
 
@@ -68,7 +71,8 @@ def test_grid_estimate_equals_its_formula(shape, channels, align):
     for key in KEYS:
         exact = getattr(naive_moments(grid), key)
         # A variance of 1 on a mean of 100 loses four of sixteen digits in one pass; a nearly singular Σ some more.
-        np.testing.assert_allclose(getattr(estimate_moments(grid), key), exact, rtol=0, atol=1e-9 * np.abs(exact).max())
+        found = getattr(estimate_moments(grid, epsilon=EPSILON), key)
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("shape", [(3000, 700, 1), (2, 1_500_000, 2), (400, 40, 100, 1)])
@@ -82,7 +86,7 @@ def test_slabs_change_nothing(shape):
         products = [[float((a * b).mean()) for b in slopes] for a in slopes]
         scale = np.array(grid.spacing) * 2 * 4 ** (grid.in_size - 1)
         omega = np.array(products) / np.outer(scale, scale) / (values.astype(float).var(ddof=1) + EPSILON)
-        found = estimate_moments(grid).structure_tensor - EPSILON * np.eye(grid.in_size)
+        found = estimate_moments(grid, epsilon=EPSILON).structure_tensor - EPSILON * np.eye(grid.in_size)
         np.testing.assert_allclose(found, omega, rtol=1e-9, atol=1e-9 * np.trace(omega))
     flat = values.reshape(-1, grid.out_size).astype(np.float64)
     np.testing.assert_allclose(estimate_moments(grid).covariance, np.atleast_2d(np.cov(flat.T)), rtol=1e-9)
@@ -117,15 +121,116 @@ def test_a_constant_signal_gives_valid_moments_and_a_warning():
     np.linalg.cholesky(moments.regularized_covariance)
 
 
-def test_one_constant_channel_is_no_reason_to_warn():
-    values = np.random.default_rng(0).normal(size=(8, 8, 2))
-    values[..., 1] = 3
-    assert np.isfinite(estimate_moments(Grid(values)).structure_tensor).all()
+def test_a_signal_below_a_given_epsilon_warns():
+    values = 1e-4 * np.random.default_rng(0).normal(size=(8, 8, 2))
+    with pytest.warns(UserWarning, match=r"variance 9.*e-09 is not above ε = 1e-06. If .* leave epsilon out"):
+        estimate_moments(Grid(values), epsilon=EPSILON)
+    estimate_moments(Grid(values))
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-12, 0.1, 3.0, 1e12])
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_one_constant_channel_is_no_reason_to_warn(value, scale):
+    values = scale * np.random.default_rng(0).normal(size=(8, 8, 2))
+    alone = estimate_moments(Grid(values[..., :1]))
+    values[..., 1] = value
+    moments = estimate_moments(Grid(values))
+    np.testing.assert_allclose(moments.structure_tensor, alone.structure_tensor, rtol=1e-9)  # rounding
+    np.linalg.cholesky(moments.regularized_covariance)
+    # It starts within a thousandth of its own value and of the other channel, whichever is smaller.
+    bound = 1e-6 * min(value**2 or np.inf, moments.covariance[0, 0])
+    assert moments.regularized_covariance[1, 1] <= 1.01 * bound
 
 
 def test_epsilon_must_be_positive():
     with pytest.raises(ValueError, match=r"epsilon is 0.0; it must be positive"):
         estimate_moments(Grid(np.zeros((2, 1))), epsilon=0.0)
+
+
+def test_an_epsilon_too_small_for_the_values():
+    gray = 1e9 * np.random.default_rng(0).normal(size=(8, 8, 1))
+    with pytest.raises(ValueError, match=r"epsilon is too small .*; pass a larger epsilon, or none"):
+        estimate_moments(Grid(np.tile(gray, 3)), epsilon=EPSILON)
+
+
+# Without an epsilon the moments do not depend on the units of the values, nor on those of the coordinates.
+
+
+def fields(scale: float = 1.0, units: tuple[float, float] = (1.0, 1.0)) -> list[Grid | Points]:
+    """A grid and points, three channels that depend on each other, one of which is constant."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (300, 2))
+    field = FourierField(rng, 2, out_size=2)
+    grid = Grid(np.zeros((20, 30, 1)))
+    tall, wide = units
+
+    def values(x: np.ndarray) -> np.ndarray:
+        a, b = field.values(x).T
+        return scale * np.stack([a, b, a + b, 0 * a + 0.7], axis=-1)
+
+    extents = ((-tall, tall), (-wide, wide))
+    return [
+        Grid(values(grid.coordinates()).reshape(20, 30, 4), extents=extents),
+        Points(x * np.array(units), values(x)),
+    ]
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e12])
+def test_values_of_any_scale(scale):
+    for before, after in zip(fields(), fields(scale), strict=True):
+        ours, wanted = estimate_moments(after), estimate_moments(before)
+        # a singular Σ and a ridge of 1e-6 magnify rounding to 1e-10
+        np.testing.assert_allclose(ours.structure_tensor, wanted.structure_tensor, rtol=1e-9)
+        # 1e-16, where a constant channel has no covariance
+        covariance = ours.regularized_covariance / scale**2
+        np.testing.assert_allclose(covariance, wanted.regularized_covariance, rtol=1e-9, atol=1e-16)
+        np.linalg.cholesky(ours.regularized_covariance)
+
+
+@pytest.mark.parametrize("units", [(1e-3, 1e-3), (1e3, 1e3), (1e-9, 1e6)])
+def test_coordinates_of_any_scale(units):
+    for before, after in zip(fields(), fields(units=units), strict=True):
+        ours, wanted = estimate_moments(after), estimate_moments(before)
+        np.testing.assert_allclose(ours.structure_tensor * np.outer(units, units), wanted.structure_tensor, rtol=1e-9)
+        np.linalg.cholesky(ours.structure_tensor)
+
+
+def test_channels_in_different_units():
+    """A pressure in pascals and a velocity in metres per second: neither drowns in the ridge of the other."""
+    (grid, points), units = fields(), np.array([1e6, 1e-3, 1.0, 1.0])
+    for field, other in ((grid, Grid(grid.values * units)), (points, Points(points.positions, points.values * units))):
+        ours, wanted = estimate_moments(other), estimate_moments(field)
+        np.testing.assert_allclose(ours.structure_tensor, wanted.structure_tensor, rtol=1e-9)
+        found = ours.regularized_covariance / np.outer(units, units)
+        np.testing.assert_allclose(found[:3, :3], wanted.regularized_covariance[:3, :3], rtol=1e-9, atol=1e-12)
+
+
+def test_gray_stored_as_rgb():
+    gray = load("camera", size=64).values
+    alone = estimate_moments(Grid(gray)).structure_tensor
+    for scale in (1.0, 255.0, 65535.0):
+        omega = estimate_moments(Grid(scale * np.tile(gray, 3))).structure_tensor
+        np.testing.assert_allclose(omega, alone, rtol=1e-6)  # the ridge, which counts once or three times
+
+
+@pytest.mark.parametrize("units", [1e-6, 1.0, 1e6])
+def test_a_coordinate_on_which_nothing_depends(units):
+    values = np.sin(np.linspace(0, 9, 40))[:, None, None] * np.ones((1, 30, 1))
+    moments = estimate_moments(Grid(values, extents=((-1.0, 1.0), (-units, units))))
+    np.linalg.cholesky(moments.structure_tensor)
+    assert math.sqrt(moments.structure_tensor[1, 1]) * units == pytest.approx(1e-3)  # radians, over half of the domain
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-9, 0.1, 1e9])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_constant_signal_of_any_size_can_be_drawn_from(value, channels):
+    points = Points(np.random.default_rng(0).normal(size=(50, 2)), np.full((50, channels), value))
+    for field in (Grid(np.full((9, 7, channels), value)), points):
+        with pytest.warns(UserWarning, match="constant, or nearly so: its variance .* not above the rounding of its"):
+            moments = estimate_moments(field)
+        np.linalg.cholesky(moments.regularized_covariance)
+        np.linalg.cholesky(moments.structure_tensor)
+        uniform_phase(moments, width=4, depth=1)
 
 
 class FourierField:

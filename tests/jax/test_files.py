@@ -9,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from safetensors.numpy import load_file, save_file
 
@@ -20,8 +19,7 @@ from uniphase.jax.files import load_network, save_network
 from uniphase.jax.network import CoordinateMLP
 from uniphase.signals.fields import Grid, Points
 from uniphase.signals.metrics import evaluate
-from uniphase.storage.network_file import Domain, Saved, read_header
-from uniphase.training.checkpoints import load_state, save_state
+from uniphase.storage.network_file import Domain, NetworkFile, read_header
 
 FIELD = Grid(
     np.random.default_rng(0).uniform(size=(6, 8, 3)), extents=((0.0, 0.6), (-1.0, 1.0)), align="corners", medium="rgb"
@@ -35,8 +33,8 @@ def draw(blueprint, dtype=None):
     return CoordinateMLP(blueprint, dtype=dtype, key=jax.random.key(0))
 
 
-def saved(**options) -> Saved:
-    return Saved.of(draw(BLUEPRINT), BLUEPRINT, FIELD, **options)
+def saved(**options) -> NetworkFile:
+    return NetworkFile.of(draw(BLUEPRINT), FIELD, blueprint=BLUEPRINT, **options)
 
 
 @pytest.fixture
@@ -50,8 +48,6 @@ def assert_same(tree, other):
     for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True):
         assert type(a) is type(b)
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            a, b = jax.random.key_data(a), jax.random.key_data(b)
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
@@ -66,10 +62,21 @@ def rewrite(path: Path, tensors=None, **header):
 def test_a_network_comes_back_as_it_was(name, tmp_path):
     blueprint = get_scheme(name).blueprint(MOMENTS, width=8, depth=1)
     network = draw(blueprint)
-    save_network(tmp_path / "a.uniphase", Saved.of(network, blueprint, FIELD))
+    save_network(tmp_path / "a.uniphase", NetworkFile.of(network, FIELD, blueprint=blueprint))
     back = load_network(str(tmp_path / "a.uniphase"))
     assert back.blueprint == blueprint
     assert_same(back.network, network)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_network_is_saved_without_its_blueprint(name, tmp_path):
+    network = draw(get_scheme(name).blueprint(MOMENTS, width=8, depth=1))
+    save_network(tmp_path / "a.uniphase", NetworkFile.of(network, FIELD))
+    back = load_network(tmp_path / "a.uniphase")
+    assert_same(back.network, network)
+    assert back.blueprint.scheme == "given"
+    with pytest.raises(ValueError, match="these weights were given, so there is no distribution to draw them from"):
+        CoordinateMLP(back.blueprint, key=jax.random.key(0))
 
 
 def test_all_that_is_known_comes_back(tmp_path):
@@ -94,7 +101,7 @@ def test_a_sound_and_scattered_points(tmp_path):
         (sound, Domain((9,), ((-100.0, 100.0),), "centers"), ("sound", 4000.0, (-1.0, 1.0))),
         (points, Domain(None, ((0.0, 1.0), (4.0, 7.0)), "corners"), (None, None, (1.0, 3.0))),
     ):
-        save_network(tmp_path / "a.uniphase", Saved.of(draw(BLUEPRINT), BLUEPRINT, field))
+        save_network(tmp_path / "a.uniphase", NetworkFile.of(draw(BLUEPRINT), field, blueprint=BLUEPRINT))
         back = load_network(tmp_path / "a.uniphase")
         assert back.domain == domain
         assert (back.medium, back.rate, back.value_range) == rest
@@ -123,7 +130,7 @@ def test_tensors_are_named_by_their_place(path):
 def test_double_precision_needs_to_be_enabled(tmp_path):
     with jax.enable_x64(True):
         network = draw(BLUEPRINT)
-        save_network(tmp_path / "a.uniphase", Saved.of(network, BLUEPRINT, FIELD))
+        save_network(tmp_path / "a.uniphase", NetworkFile.of(network, FIELD, blueprint=BLUEPRINT))
         assert_same(load_network(tmp_path / "a.uniphase").network, network)
     with pytest.raises(ValueError, match="is float64, for which jax_enable_x64 must be set"):
         load_network(tmp_path / "a.uniphase")
@@ -134,7 +141,7 @@ def test_a_diverged_network_is_not_saved(path, value):
     before = path.read_bytes()
     broken = eqx.tree_at(lambda n: n.layers[1].bias, draw(BLUEPRINT), jnp.full(8, value))
     with pytest.raises(ValueError, match=r"NaN or infinite numbers in layers.1.bias; save it before it diverges"):
-        save_network(path, Saved.of(broken, BLUEPRINT, FIELD))
+        save_network(path, NetworkFile.of(broken, FIELD, blueprint=BLUEPRINT))
     assert path.read_bytes() == before
 
 
@@ -144,11 +151,12 @@ def test_a_diverged_network_is_not_saved(path, value):
         uniform_phase(MOMENTS, width=9, depth=1),
         uniform_phase(MOMENTS, width=8, depth=2),
         get_scheme("silu").blueprint(MOMENTS, width=8, depth=1),
+        get_scheme("sm20").blueprint(MOMENTS, width=8, depth=1, official_output=True),
     ],
 )
 def test_a_network_of_another_blueprint_is_not_saved(blueprint, tmp_path):
     with pytest.raises(ValueError, match=r"a.uniphase: the network does not follow the blueprint; pass the one"):
-        save_network(tmp_path / "a.uniphase", Saved.of(draw(BLUEPRINT), blueprint, FIELD))
+        save_network(tmp_path / "a.uniphase", NetworkFile.of(draw(BLUEPRINT), FIELD, blueprint=blueprint))
 
 
 @pytest.mark.parametrize("training", [{"loss": np.nan}, {"optimizer": object()}])
@@ -171,7 +179,7 @@ _DAMAGE = [
     (lambda path: _replace(path, path.read_bytes()[:-1]), "cannot be read as a uniphase network .*not fully covered"),
     (lambda path: _replace(path, path.read_bytes()[:100]), "cannot be read as a uniphase network"),
     (lambda path: save_file({"a": np.zeros(3)}, path), r".*\(its metadata have no uniphase\); get a whole copy"),
-    (lambda path: save_state(path, np.zeros(3), {}), r".*\(its metadata have no uniphase\)"),
+    (lambda path: save_file({}, path, {"uniphase-state": "{}"}), r".*\(its metadata have no uniphase\)"),
     (lambda path: save_file({}, path, {"uniphase": "not JSON"}), ".*Expecting value"),
     (lambda path: save_file({}, path, {"uniphase": "{}"}), r".*\(its header has no format\)"),
     (lambda path: save_file({}, path, {"uniphase": "[1]"}), "cannot be read as a uniphase network"),
@@ -211,7 +219,7 @@ def test_a_bad_file_is_told_in_one_line(path, damage, message):
 
 
 def test_a_missing_file(tmp_path):
-    for function in (load_network, read_header, lambda path: load_state(path, np.zeros(3))):
+    for function in (load_network, read_header):
         with pytest.raises(FileNotFoundError, match=f"^{re.escape(str(tmp_path / 'a'))}: no such file$"):
             function(tmp_path / "a")
 
@@ -230,75 +238,10 @@ def _half_written(path, data):
     ("owner", "name", "failure"),
     [(os, "replace", _full), (os, "fsync", _full), (Path, "write_bytes", _half_written)],
 )
-@pytest.mark.parametrize("write", [lambda path: save_network(path, saved()), lambda path: save_state(path, [], {})])
-def test_a_full_disk_leaves_the_old_file(owner, name, failure, write, path, monkeypatch):
+def test_a_full_disk_leaves_the_old_file(owner, name, failure, path, monkeypatch):
     before = path.read_bytes()
     monkeypatch.setattr(owner, name, failure)
     with pytest.raises(OSError, match="No space left on device"):
-        write(path)
+        save_network(path, saved())
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
-
-
-def _state(seed: int):
-    """Every type of array that a run may hold."""
-    network = draw(BLUEPRINT)
-    leaves = jnp.arange(6.0).reshape(2, 3) + seed
-    return {
-        "network": jax.tree.map(lambda leaf: leaf + seed, network),
-        "optimizer": optax.adam(1e-3).init(network),
-        "key": jax.random.key(seed),
-        "keys": jax.random.split(jax.random.key(seed, impl="rbg"), 3),
-        "data": jax.random.key_data(jax.random.key(seed)),
-        "done": jnp.array(seed > 0),
-        "step": jnp.int32(seed),
-        "half": leaves.astype(jnp.bfloat16),
-        "odd": jnp.array([np.nan, -0.0, np.inf, 1e-45], jnp.float32),
-        "empty": jnp.zeros((0, 3)),
-        "host": np.arange(4).reshape(2, 2).T + 0.5 * seed,
-        "nothing": None,
-    }
-
-
-def test_a_state_comes_back_bit_by_bit(tmp_path):
-    header = {"step": 7, "history": [1.5, 2.5], "name": "run"}
-    save_state(tmp_path / "a", _state(3), header)
-    tree, back = load_state(tmp_path / "a", _state(0))
-    assert_same(tree, _state(3))
-    assert back == header
-    assert jax.random.normal(tree["key"]) == jax.random.normal(_state(3)["key"])
-
-
-def test_a_state_in_double_precision(tmp_path, x64):
-    tree = (jnp.arange(3) / 7, jnp.arange(3), optax.adam(1e-3).init(draw(BLUEPRINT)))
-    save_state(tmp_path / "a", tree, {})
-    assert_same(load_state(tmp_path / "a", tree)[0], tree)
-
-
-@pytest.mark.parametrize(
-    ("like", "message"),
-    [
-        ({"a": np.zeros(3), "b": np.zeros(2)}, r"has nothing where like has float64\[2\] at \['b'\]; resume with"),
-        ({}, r"has float64\[3\] at \['a'\] where like has nothing"),
-        ({"c": np.zeros(3)}, r"has float64\[3\] at \['a'\] where like has float64\[3\] at \['c'\]"),
-        ({"a": np.zeros(4)}, r".* where like has float64\[4\] at \['a'\]"),
-        ({"a": np.zeros(3, np.float32)}, r".* where like has float32\[3\] at \['a'\]"),
-        ({"a": jax.random.key(0)}, r".* where like has key<fry>\[\] at \['a'\]"),
-    ],
-)
-def test_a_state_of_another_structure(like, message, tmp_path):
-    save_state(tmp_path / "a", {"a": np.zeros(3)}, {})
-    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path / 'a'))}: {message}"):
-        load_state(tmp_path / "a", like)
-
-
-def test_a_state_holds_only_arrays(tmp_path):
-    with pytest.raises(ValueError, match=r"tree has 5 at \['step'\]; keep only arrays"):
-        save_state(tmp_path / "a", {"step": 5}, {})
-    with pytest.raises(ValueError, match="the header does not fit JSON"):
-        save_state(tmp_path / "a", {}, {"loss": np.inf})
-
-
-def test_a_network_is_no_state(path):
-    with pytest.raises(ValueError, match=r"cannot be read as a training state \(its metadata have no uniphase-state\)"):
-        load_state(path, np.zeros(3))

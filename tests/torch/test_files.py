@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from uniphase.initialization.moments import estimate_moments
-from uniphase.initialization.schemes import get_scheme, uniform_phase
+from uniphase.initialization.schemes import SCHEMES, get_scheme, uniform_phase
 from uniphase.signals.fields import Grid
 from uniphase.storage.network_file import NetworkFile, read_header
 
@@ -63,3 +63,14 @@ def test_a_file_that_is_none(tmp_path):
     (tmp_path / "a.uniphase").write_bytes(b"weights, as a text\n" * 99)
     with pytest.raises(ValueError, match=r"a.uniphase: cannot be read as a uniphase network .*; get a whole copy"):
         load_network(tmp_path / "a.uniphase")
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_network_is_saved_without_its_blueprint(name, tmp_path):
+    network = CoordinateMLP(get_scheme(name).blueprint(MOMENTS, width=8, depth=1))
+    save_network(tmp_path / "a.uniphase", NetworkFile.of(network, FIELD))
+    back = load_network(tmp_path / "a.uniphase").network
+    assert [layer.trainable for layer in back.layers] == [layer.trainable for layer in network.layers]
+    assert dict(back.named_parameters()).keys() == dict(network.named_parameters()).keys()
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(back.state_dict()[name], tensor)

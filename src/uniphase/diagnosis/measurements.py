@@ -65,9 +65,7 @@ class ChainMeasurement(NamedTuple):
     def moments(self) -> Moments:
         """Over the samples: what `estimate_moments` says of a field, with exact derivatives."""
         covariance = np.atleast_2d(np.cov(self.outputs.T, ddof=1))
-        # relative to the network's own spread, which may be of any size
-        ridge = max(1e-9 * float(np.trace(covariance)) / len(covariance), 1e-30)
-        return combine_statistics(self.outputs.mean(axis=0), covariance, self.slope_products, epsilon=ridge)
+        return combine_statistics(self.outputs.mean(axis=0), covariance, self.slope_products)
 
 
 def measure_chain(

@@ -119,7 +119,7 @@ def get_activation(name: str) -> Activation:
         ```
     """
     if name not in ACTIVATIONS:
-        raise ValueError(f"there is no activation {name!r}; the known ones are {', '.join(ACTIVATIONS)}")
+        raise ValueError(f"activation is {name!r}; it must be one of {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]
 
 

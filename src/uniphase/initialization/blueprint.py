@@ -116,9 +116,12 @@ class Blueprint:
 
     @staticmethod
     def from_dict(entries: Mapping[str, Any]) -> "Blueprint":
-        """The blueprint that `to_dict` described, equal to it even after a passage through JSON."""
-        _require_keys("a blueprint", entries, Blueprint)
-        return Blueprint(entries["scheme"], tuple(_plan_from_dict(layer) for layer in entries["layers"]))
+        """The blueprint that `to_dict` described, equal to it even after a passage through JSON.
+
+        Keys that this version does not know are ignored.
+        """
+        known = _known_entries("a blueprint", entries, Blueprint)
+        return Blueprint(known["scheme"], tuple(_plan_from_dict(layer) for layer in known["layers"]))
 
     def __str__(self) -> str:
         title = f"{self.scheme}: {self.in_size} → {self.out_size}, {self.parameters:,} parameters"
@@ -147,16 +150,17 @@ def _plan_to_dict(plan: LayerPlan) -> dict[str, Any]:
 
 
 def _plan_from_dict(entries: Mapping[str, Any]) -> LayerPlan:
-    _require_keys("a layer", entries, LayerPlan)
-    if entries["role"] not in get_args(Role):
-        raise ValueError(f"role is {entries['role']!r}; it must be one of {', '.join(get_args(Role))}")
-    get_activation(entries["activation"])
-    weight, bias = entries["weight"], entries["bias"]
-    laws = {"weight": distribution_from_dict(weight), "bias": None if bias is None else distribution_from_dict(bias)}
-    return LayerPlan(**{**entries, **laws})
+    known = _known_entries("a layer", entries, LayerPlan)
+    if known["role"] not in get_args(Role):
+        raise ValueError(f"role is {known['role']!r}; it must be one of {', '.join(get_args(Role))}")
+    get_activation(known["activation"])
+    weight, bias = distribution_from_dict(known["weight"]), known["bias"]
+    return LayerPlan(**{**known, "weight": weight, "bias": None if bias is None else distribution_from_dict(bias)})
 
 
-def _require_keys(what: str, entries: Mapping[str, Any], described: type) -> None:
-    keys = [field.name for field in dataclasses.fields(described)]
-    if set(entries) != set(keys):
-        raise ValueError(f"{what} has the keys {', '.join(entries)}; it must have {', '.join(keys)}")
+def _known_entries(what: str, entries: Mapping[str, Any], described: type) -> dict[str, Any]:
+    """The entries that this version knows. Only those without a default must be there."""
+    fields = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(described)}
+    if any(required and name not in entries for name, required in fields.items()):
+        raise ValueError(f"{what} has the keys {', '.join(entries)}; it must have {', '.join(fields)}")
+    return {name: entries[name] for name in fields if name in entries}

@@ -116,7 +116,28 @@ class Constant:
         return _format(self.value)
 
 
-Distribution = Normal | Uniform | RowNormal | ColumnNormal | Constant
+@dataclass(frozen=True)
+class Given:
+    """Entries that were given, with no distribution behind them: those of a network saved without its blueprint."""
+
+    standard: ClassVar[Standard] = "zero"
+
+    def variance(self) -> Float[np.ndarray, ""]:
+        """Unknown: NaN."""
+        return np.array(np.nan)
+
+    def sample(self, draw: Any, asarray: AsArray) -> Any:
+        """Not possible: a `ValueError`."""
+        raise ValueError(
+            "these weights were given, so there is no distribution to draw them from; "
+            "pass the blueprint of a scheme, such as uniform_phase(moments, width=256, depth=3)"
+        )
+
+    def __str__(self) -> str:
+        return "given"
+
+
+Distribution = Normal | Uniform | RowNormal | ColumnNormal | Constant | Given
 
 
 def distribution_to_dict(law: Distribution) -> dict[str, Any]:
@@ -139,14 +160,14 @@ def distribution_from_dict(entries: Mapping[str, Any]) -> Distribution:
         ```
     """
     laws = {law.__name__: law for law in get_args(Distribution)}
-    numbers = {key: _tuples(value) for key, value in entries.items() if key != "law"}
     name = entries.get("law")
     if name not in laws:
         raise ValueError(f"law is {name!r}; it must be one of {', '.join(laws)}")
     keys = {field.name for field in dataclasses.fields(laws[name])}
-    if set(numbers) != keys:
-        raise ValueError(f"the law {name} has the numbers {sorted(numbers)}; it must have {sorted(keys)}")
-    return laws[name](**numbers)
+    if missing := keys - set(entries):
+        numbers = sorted(set(entries) - {"law"})
+        raise ValueError(f"the law {name} has the numbers {numbers}; it must have {sorted(missing)}")
+    return laws[name](**{key: _tuples(entries[key]) for key in keys})
 
 
 def as_matrix(array: ArrayLike) -> Matrix:

@@ -20,8 +20,12 @@ from ..signals.fields import Field, Grid, Points, slabs
 
 Numbers = float | Sequence[float] | np.ndarray
 
-# The paper's ε. It is absolute: a signal whose variance is near it should be rescaled, and gets a warning.
+# The paper's ε: an absolute number, for values and coordinates of about 1.
 EPSILON = 1e-6
+# Without an ε, every ridge is this fraction of the quantity that it is added to.
+RELATIVE_RIDGE = 1e-6
+# A channel whose standard deviation is below this fraction of its mean is constant: the rest is rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +37,9 @@ class Moments:
     - `mean`: μ, of shape `(out_size,)`.
     - `covariance`: Σ, of shape `(out_size, out_size)`, without ε.
     - `structure_tensor`: Ω, of shape `(in_size, in_size)`.
-    - `epsilon`: the ridge of an estimate. It is part of `structure_tensor` already, and is added to `covariance`
-        wherever that is inverted or sampled from. Prescribed moments need none.
+    - `epsilon`: the ridge of an estimate, one number or one per channel. It is added to the diagonal of `covariance`
+        wherever that is inverted or sampled from. `structure_tensor` has its own ridge already. Prescribed moments
+        need none.
 
     !!! example
         ```python
@@ -46,7 +51,7 @@ class Moments:
     mean: Float[np.ndarray, " out_size"]
     covariance: Float[np.ndarray, "out_size out_size"]
     structure_tensor: Float[np.ndarray, "in_size in_size"]
-    epsilon: float = 0.0
+    epsilon: float | tuple[float, ...] = 0.0
 
     @property
     def in_size(self) -> int:
@@ -60,30 +65,33 @@ class Moments:
 
     @property
     def regularized_covariance(self) -> Float[np.ndarray, "out_size out_size"]:
-        """Σ_ε = Σ + εI."""
-        return self.covariance + self.epsilon * np.eye(self.out_size)
+        """Σ_ε = Σ + εI, or Σ + diag(ε) if ε differs between channels."""
+        return self.covariance + np.diag(np.broadcast_to(self.epsilon, self.out_size))
 
     def __str__(self) -> str:
         rows = (("mean", self.mean), ("covariance", self.covariance), ("structure tensor", self.structure_tensor))
         return "\n".join(f"{name}\n{indent(np.array2string(value, precision=6), '  ')}" for name, value in rows)
 
 
-def estimate_moments(field: Field, *, epsilon: float = EPSILON) -> Moments:
+def estimate_moments(field: Field, *, epsilon: float | None = None) -> Moments:
     r"""Estimate the moments of a sampled field.
 
-    $$\hat\Omega = \frac1m \sum_i J_i^\top (\hat\Sigma + εI)^{-1} J_i + εI$$
+    $$\hat\Omega = \frac1m \sum_i J_i^\top Σ_ε^{-1} J_i + R_Ω, \quad Σ_ε = \hat\Sigma + R_Σ$$
 
     with the unbiased sample covariance. On a grid the derivatives are Sobel differences, as in the paper; at scattered
     points they are local linear regressions over nearest neighbours. The field is read once, a slab at a time.
 
+    The diagonal ridges R make singular matrices invertible. By default they are a millionth of each channel's
+    variance, and of each coordinate's own entry of Ω, so that nothing depends on the units of either.
+
     **Arguments:**
 
     - `field`: a `Grid` or `Points`.
-    - `epsilon`: the ridge ε.
+    - `epsilon`: the paper's ridges instead: R = εI for both, with ε = 1e-6 (`EPSILON`) there.
 
     **Returns:**
 
-    The `Moments`. A signal that is constant, or varies less than ε, gives valid moments and a warning.
+    The `Moments`. A signal that is constant, or varies less than `epsilon`, gives valid moments and a warning.
 
     !!! example
         ```python
@@ -91,11 +99,11 @@ def estimate_moments(field: Field, *, epsilon: float = EPSILON) -> Moments:
         estimate_moments(Grid(np.sin(40 * x)[:, None], align="corners")).structure_tensor  # close to 40²
         ```
     """
-    if not epsilon > 0:
+    if epsilon is not None and not epsilon > 0:
         raise ValueError(f"epsilon is {epsilon}; it must be positive, so that constant channels can be inverted")
     statistics = _grid_statistics(field) if isinstance(field, Grid) else _point_statistics(field)
-    _warn_if_flat(statistics[1], epsilon)
-    return combine_statistics(*statistics, epsilon=epsilon)
+    _warn_if_flat(statistics[0], statistics[1], epsilon)
+    return combine_statistics(*statistics, half_widths=_half_widths(field), epsilon=epsilon)
 
 
 def combine_statistics(
@@ -103,15 +111,28 @@ def combine_statistics(
     covariance: Float[np.ndarray, "out_size out_size"],
     products: Float[np.ndarray, "out_size in_size out_size in_size"],
     *,
-    epsilon: float,
+    half_widths: Float[np.ndarray, " in_size"] | None = None,
+    epsilon: float | None = None,
 ) -> Moments:
     """Moments from a mean, a covariance and the average products of slopes, E[(∂f_k/∂x_a)(∂f_l/∂x_b)].
 
     Ω contracts the products with Σ_ε⁻¹, which is known only at the end; so one pass over the data is enough.
+
+    **Arguments:**
+
+    - `mean`, `covariance`, `products`: the statistics.
+    - `half_widths`: of the domain along each coordinate. With them Ω has a ridge along coordinates on which nothing
+        depends, too: the phases of a network then change by a thousandth of a radian over the domain.
+    - `epsilon`: as for `estimate_moments`.
     """
-    precision = np.linalg.inv(covariance + epsilon * np.eye(len(mean)))
-    structure_tensor = np.einsum("kalb,kl->ab", products, precision) + epsilon * np.eye(products.shape[1])
-    return Moments(mean, covariance, (structure_tensor + structure_tensor.T) / 2, epsilon)
+    ridge = _relative_ridge(mean, np.diag(covariance)) if epsilon is None else np.full(len(mean), epsilon)
+    omega = np.einsum("kalb,kl->ab", products, _inverse(covariance + np.diag(ridge)))
+    omega = (omega + omega.T) / 2
+    if epsilon is not None:
+        return Moments(mean, covariance, omega + epsilon * np.eye(len(omega)), epsilon)
+    least = 0.0 if half_widths is None else half_widths**-2.0
+    omega += RELATIVE_RIDGE * np.diag(np.diag(omega) + least)
+    return Moments(mean, covariance, omega, tuple(ridge.tolist()))
 
 
 def prescribe_moments(
@@ -214,13 +235,14 @@ def _point_statistics(points: Points) -> _Statistics:
 def _whiten(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions in units of their own spread, so that neighbourhoods do not depend on the units, and ∂scaled/∂x."""
     centered = positions - positions.mean(axis=0)
-    spread, axes = np.linalg.eigh(np.atleast_2d(np.cov(positions.T)))
+    units = np.where((std := centered.std(axis=0)) > 0, std, 1.0)
+    spread, axes = np.linalg.eigh(np.atleast_2d(np.cov((centered / units).T)))
     if spread[0] <= 1e-12 * spread[-1]:
         raise ValueError(
-            f"positions lie in fewer than {positions.shape[1]} dimensions (spreads {np.sqrt(np.abs(spread))}); "
+            f"positions lie in fewer than {positions.shape[1]} dimensions (standard deviations {std.tolist()}); "
             "drop the coordinates that are constant or a combination of others"
         )
-    unscale = (axes / np.sqrt(spread)).T
+    unscale = (axes / np.sqrt(spread)).T / units
     return centered @ unscale.T, unscale
 
 
@@ -239,12 +261,55 @@ def _slope_products(positions: np.ndarray, values: np.ndarray, weights: np.ndarr
         yield np.einsum("mka,mlb,m->kalb", slopes, slopes, weights[start : start + block])
 
 
-def _warn_if_flat(covariance: np.ndarray, epsilon: float) -> None:
+def _half_widths(field: Field) -> np.ndarray:
+    if isinstance(field, Grid):
+        return np.ptp(field.extents, axis=1) / 2
+    return np.ptp(field.positions, axis=0) / 2
+
+
+def _is_constant(mean: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    return variances <= (_ROUNDING * mean) ** 2
+
+
+def _relative_ridge(mean: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """A fraction of each channel's variance, so that channels may have different units.
+
+    A constant channel has its value and the other channels to go by; of these the smaller, as it needs no spread.
+    """
+    constant = _is_constant(mean, variances)
+    others = variances[~constant].max(initial=0.0)
+    known = np.where(mean != 0, mean**2, np.inf)
+    known = np.minimum(known, others if others > 0 else np.inf)
+    known = np.where(np.isfinite(known), known, 1.0)
+    return RELATIVE_RIDGE * np.where(constant, known, variances)
+
+
+def _inverse(covariance: np.ndarray) -> np.ndarray:
+    """Inverted in units in which the diagonal is one: channels may differ by many orders of magnitude."""
+    scale = np.sqrt(np.diag(covariance))
+    units = np.outer(scale, scale)
+    try:
+        np.linalg.cholesky(covariance / units)
+        return np.linalg.inv(covariance / units) / units
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            "epsilon is too small for channels of this size that depend on each other: their covariance cannot be "
+            "inverted; pass a larger epsilon, or none for one that goes by the size of the channels"
+        ) from error
+
+
+def _warn_if_flat(mean: np.ndarray, covariance: np.ndarray, epsilon: float | None) -> None:
     variance = float(np.trace(covariance)) / len(covariance)
-    if variance <= epsilon:
+    if epsilon is None and _is_constant(mean, np.diag(covariance)).all():
+        warnings.warn(
+            f"the signal is constant, or nearly so: its variance {variance:.3g} is not above the rounding of its "
+            "values. If it does carry detail, subtract the mean before rounding",
+            stacklevel=3,
+        )
+    if epsilon is not None and variance <= epsilon:
         warnings.warn(
             f"the signal is constant, or nearly so: its variance {variance:.3g} is not above ε = {epsilon:g}. "
-            "If it does carry detail, scale its values up or pass a smaller epsilon",
+            "If it does carry detail, leave epsilon out or pass a smaller one",
             stacklevel=3,
         )
 

@@ -1,5 +1,7 @@
 """Network files: a `CoordinateMLP` as a `.uniphase` file, which the PyTorch side reads and writes as well."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,52 +9,57 @@ import numpy as np
 
 from ..initialization.blueprint import Blueprint
 from ..signals.paths import FilePath
-from ..storage.network_file import Saved, read_network, tensor_shapes, write_network
+from ..storage.network_file import NOT_THE_BLUEPRINT, NetworkFile, read_network, write_network
+from ..storage.structure import read_structure, same_structure
 from .network import CoordinateMLP
 
 
-def save_network(path: FilePath, saved: Saved[CoordinateMLP]) -> None:
+def save_network(path: FilePath, file: NetworkFile[CoordinateMLP]) -> None:
     """Write a network to a `.uniphase` file, whole or not at all.
+
+    **Arguments:**
+
+    - `path`: where to.
+    - `file`: the network and what it represents, from `NetworkFile.of(network, field)`.
 
     !!! example
         ```python
-        blueprint = uniform_phase(estimate_moments(field), width=64, depth=2)
-        network = CoordinateMLP(blueprint, key=jax.random.key(0))
-        save_network("camera.uniphase", Saved.of(network, blueprint, field, training={"seed": 0}))
+        save_network("camera.uniphase", NetworkFile.of(network, field, training={"seed": 0}))
         ```
     """
-    if jax.tree.structure(saved.network) != jax.tree.structure(_skeleton(saved.blueprint)):
-        raise ValueError(f"{path}: the network does not follow the blueprint; pass the one that it was drawn from")
-    tensors = {
-        jax.tree_util.keystr(place, simple=True, separator="."): np.asarray(leaf, order="C")
-        for place, leaf in jax.tree.leaves_with_path(saved.network)
-    }
-    write_network(path, saved, tensors, "jax")
+    if not same_structure(read_structure(file.network), file.blueprint):
+        raise ValueError(f"{path}: {NOT_THE_BLUEPRINT}")
+    arrays = {name: np.asarray(array, order="C") for name, array in _arrays(file.network).items()}
+    write_network(path, file, arrays, "jax")
 
 
-def load_network(path: FilePath) -> Saved[CoordinateMLP]:
+def load_network(path: FilePath) -> NetworkFile[CoordinateMLP]:
     """Read a network from a `.uniphase` file.
 
     !!! example
         ```python
-        blueprint = uniform_phase(estimate_moments(field), width=64, depth=2)
-        network = CoordinateMLP(blueprint, key=jax.random.key(0))
-        save_network("camera.uniphase", Saved.of(network, blueprint, field))
-        saved = load_network("camera.uniphase")
-        render(saved.network, (64, 64), extents=saved.domain.extents, align=saved.domain.align)
+        save_network("camera.uniphase", NetworkFile.of(network, field))
+        file = load_network("camera.uniphase")
+        render(file.network, (64, 64), extents=file.domain.extents, align=file.domain.align)
         ```
     """
     return read_network(path, _network)
 
 
-def _skeleton(blueprint: Blueprint) -> CoordinateMLP:
-    """A network with shapes in place of arrays."""
-    return eqx.filter_eval_shape(CoordinateMLP, blueprint, key=jax.random.key(0))
+def _arrays(network: CoordinateMLP) -> dict[str, Any]:
+    """The arrays of a network, or their shapes, by their names in the file."""
+    named = {
+        f"layers.{i}.{name}": getattr(layer, name)
+        for i, layer in enumerate(network.layers)
+        for name in ("weight", "bias")
+    }
+    return {name: array for name, array in named.items() if array is not None}
 
 
 def _network(blueprint: Blueprint, tensors: dict[str, np.ndarray]) -> CoordinateMLP:
     for name, tensor in tensors.items():
         if jax.dtypes.canonicalize_dtype(tensor.dtype) != tensor.dtype:
             raise ValueError(f"its tensor {name} is float64, for which jax_enable_x64 must be set")
-    leaves = [jnp.array(tensors[name]) for name in tensor_shapes(blueprint)]
-    return jax.tree.unflatten(jax.tree.structure(_skeleton(blueprint)), leaves)
+    skeleton = eqx.filter_eval_shape(CoordinateMLP, blueprint, key=jax.random.key(0))
+    arrays = [jnp.array(tensors[name]) for name in _arrays(skeleton)]
+    return eqx.tree_at(lambda network: list(_arrays(network).values()), skeleton, arrays)

@@ -21,11 +21,14 @@ from ..initialization.moments import Moments
 from ..signals.fields import Align, Extent, Field, Grid, Medium
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath, atomic_path, reading
+from .structure import read_structure, zeros
 
 # Goes up when an older version would misread the file.
 FORMAT = 1
 
-# The metadata's key, and what is said of a file that is not one: what it should be, and the fix.
+NOT_THE_BLUEPRINT = "the network does not follow the blueprint; pass the one that it was drawn from, or none"
+
+# The metadata's key; for errors, what the file should have been, and the fix.
 _KEY, _NETWORK = "uniphase", ("a uniphase network", "get a whole copy, or save the network again")
 
 Network = TypeVar("Network")
@@ -58,15 +61,16 @@ def _versions() -> dict[str, str]:
     return {name: version(name) for name in ("uniphase", "numpy")} | {"python": platform.python_version()}
 
 
-@dataclass(frozen=True, eq=False)
-class Saved(Generic[Network]):
-    """A network with all that is needed to use it: what a `.uniphase` file holds.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NetworkFile(Generic[Network]):
+    """What a `.uniphase` file holds: a network with all that is needed to use it.
 
     **Arguments:**
 
-    - `network`, `blueprint`: the network, of any framework, and what it was drawn from.
-    - `domain`: where the field was sampled that it stands for.
-    - `medium`, `rate`, `value_range`: of the field, as for `Grid`.
+    - `network`: of any framework.
+    - `blueprint`: its layers, and the distributions that they were drawn from as far as these are known.
+    - `domain`: where the field was sampled that the network represents.
+    - `medium`, `rate`, `stored`, `value_range`: of the field, as for `Grid`.
     - `moments`: of the field, if they were estimated.
     - `metrics`: the numbers of `Metrics.to_dict()`.
     - `training`: how it was fitted (optimizer, steps, seconds, seed): anything that JSON can hold.
@@ -74,17 +78,17 @@ class Saved(Generic[Network]):
 
     !!! example
         ```python
-        blueprint = uniform_phase(estimate_moments(field), width=64, depth=2)
-        saved = Saved.of(CoordinateMLP(blueprint, key=jax.random.key(0)), blueprint, field)
-        saved.domain.shape  # field.shape
+        file = NetworkFile.of(network, field)
+        file.domain.shape  # field.shape
         ```
     """
 
     network: Network
     blueprint: Blueprint
     domain: Domain
-    medium: Medium | None
-    rate: float | None
+    medium: Medium | None = None
+    rate: float | None = None
+    stored: str | None = None
     value_range: Extent
     moments: Moments | None = None
     metrics: Mapping[str, Any] | None = None
@@ -94,61 +98,91 @@ class Saved(Generic[Network]):
     @staticmethod
     def of(
         network: Network,
-        blueprint: Blueprint,
         field: Field,
         *,
+        blueprint: Blueprint | None = None,
         moments: Moments | None = None,
         metrics: Metrics | None = None,
         training: Mapping[str, Any] | None = None,
-    ) -> "Saved[Network]":
-        """A network that stands for `field`."""
-        medium, rate = (field.medium, field.rate) if isinstance(field, Grid) else (None, None)
-        numbers = None if metrics is None else metrics.to_dict()
-        return Saved(
-            network, blueprint, Domain.of(field), medium, rate, field.value_range, moments, numbers, training or {}
+    ) -> "NetworkFile[Network]":
+        """The file of a network that represents `field`.
+
+        **Arguments:**
+
+        - `network`: a `CoordinateMLP` of either framework.
+        - `field`: what it was fitted to.
+        - `blueprint`: what it was drawn from. Default: its layers as they are, with all distributions `Given`.
+        - `moments`, `metrics`, `training`: as for `NetworkFile`.
+
+        !!! example
+            ```python
+            file = NetworkFile.of(network, field, training={"seed": 0})
+            ```
+        """
+        grid = {key: getattr(field, key) for key in ("medium", "rate", "stored")} if isinstance(field, Grid) else {}
+        return NetworkFile(
+            network=network,
+            blueprint=read_structure(network) if blueprint is None else blueprint,
+            domain=Domain.of(field),
+            value_range=field.value_range,
+            moments=moments,
+            metrics=None if metrics is None else metrics.to_dict(),
+            training=training or {},
+            **grid,
         )
 
 
-_HEADER_KEYS = [field.name for field in dataclasses.fields(Saved) if field.name != "network"]
+_HEADER_KEYS = [field.name for field in dataclasses.fields(NetworkFile) if field.name != "network"]
+_REQUIRED_KEYS = ("blueprint", "domain", "value_range")
 
 
-def write_network(path: FilePath, saved: Saved[Any], tensors: Mapping[str, np.ndarray], framework: str) -> None:
+def write_network(path: FilePath, file: NetworkFile[Any], tensors: Mapping[str, np.ndarray], framework: str) -> None:
     """Write a network whose arrays are `tensors`, whole or not at all.
 
     **Arguments:**
 
     - `path`: where to.
-    - `saved`: all that is known of the network.
-    - `tensors`: its arrays, named by their place.
+    - `file`: all that is known of the network.
+    - `tensors`: its arrays, by their names in the file.
     - `framework`: the package that made them, whose version goes into the file.
     """
-    if {name: tensor.shape for name, tensor in tensors.items()} != tensor_shapes(saved.blueprint):
-        raise ValueError(f"{path}: the network does not follow the blueprint; pass the one that it was drawn from")
+    if {name: tensor.shape for name, tensor in tensors.items()} != tensor_shapes(file.blueprint):
+        raise ValueError(f"{path}: {NOT_THE_BLUEPRINT}")
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
             raise ValueError(f"{path}: the network has NaN or infinite numbers in {name}; save it before it diverges")
-    header = {"format": FORMAT} | {key: getattr(saved, key) for key in _HEADER_KEYS}
-    header["blueprint"] = saved.blueprint.to_dict()
-    header["domain"] = dataclasses.asdict(saved.domain)
-    header["moments"] = None if saved.moments is None else dataclasses.asdict(saved.moments)
-    header["versions"] = {**saved.versions, framework: version(framework)}
+    header = {"format": FORMAT} | {key: getattr(file, key) for key in _HEADER_KEYS}
+    header["blueprint"] = file.blueprint.to_dict()
+    header["domain"] = dataclasses.asdict(file.domain)
+    header["moments"] = None if file.moments is None else dataclasses.asdict(file.moments)
+    header["versions"] = {**file.versions, framework: version(framework)}
     write_tensors(path, tensors, _KEY, header)
 
 
-def read_network(path: FilePath, build: Callable[[Blueprint, dict[str, np.ndarray]], Network]) -> Saved[Network]:
-    """Read a network, which `build` makes of the blueprint and of arrays that were checked against it."""
+def read_network(path: FilePath, build: Callable[[Blueprint, dict[str, np.ndarray]], Network]) -> NetworkFile[Network]:
+    """Read a network.
+
+    Keys of the header that this version does not know are ignored, and missing ones that are optional take their
+    defaults.
+
+    **Arguments:**
+
+    - `path`: where from.
+    - `build`: makes a network from the blueprint of one whose arrays are all zero, and from the arrays of the file,
+        which were checked against the blueprint.
+    """
     header = read_header(path)
     with reading(path, *_NETWORK):
-        if missing := [key for key in _HEADER_KEYS if key not in header]:
+        if missing := [key for key in _REQUIRED_KEYS if key not in header]:
             raise ValueError(f"its header has no {', '.join(missing)}")
-        entries = {key: header[key] for key in _HEADER_KEYS}
+        entries: dict[str, Any] = {"versions": {}} | {key: header[key] for key in _HEADER_KEYS if key in header}
         entries["blueprint"] = Blueprint.from_dict(header["blueprint"])
         entries["domain"] = _domain(**header["domain"])
         entries["value_range"] = tuple(header["value_range"])
-        entries["moments"] = None if header["moments"] is None else _moments(**header["moments"])
+        entries["moments"] = None if header.get("moments") is None else _moments(**header["moments"])
         tensors = load_file(path)
         _require_tensors(tensors, entries["blueprint"])
-        return Saved(build(entries["blueprint"], tensors), **entries)
+        return NetworkFile(network=build(zeros(entries["blueprint"]), tensors), **entries)
 
 
 def read_header(path: FilePath) -> dict[str, Any]:
@@ -156,9 +190,7 @@ def read_header(path: FilePath) -> dict[str, Any]:
 
     !!! example
         ```python
-        blueprint = uniform_phase(estimate_moments(field), width=64, depth=2)
-        network = CoordinateMLP(blueprint, key=jax.random.key(0))
-        save_network("camera.uniphase", Saved.of(network, blueprint, field))
+        save_network("camera.uniphase", NetworkFile.of(network, field))
         read_header("camera.uniphase")["domain"]  # {"shape": [16, 16], "extents": [[-1.0, 1.0], [-1.0, 1.0]], ...}
         ```
     """
@@ -214,9 +246,12 @@ def _require_tensors(tensors: Mapping[str, np.ndarray], blueprint: Blueprint) ->
             raise ValueError(f"its tensor {name} does not hold finite numbers")
 
 
-def _domain(shape: list[int] | None, extents: list[list[float]], align: Align) -> Domain:
+def _domain(shape: list[int] | None, extents: list[list[float]], align: Align, **_: Any) -> Domain:
     return Domain(None if shape is None else tuple(shape), tuple((low, high) for low, high in extents), align)
 
 
-def _moments(mean: list, covariance: list, structure_tensor: list, epsilon: float) -> Moments:
-    return Moments(np.array(mean), np.array(covariance), np.array(structure_tensor), epsilon)
+def _moments(
+    mean: list, covariance: list, structure_tensor: list, epsilon: float | list[float] = 0.0, **_: Any
+) -> Moments:
+    ridge = tuple(epsilon) if isinstance(epsilon, list) else epsilon
+    return Moments(np.array(mean), np.array(covariance), np.array(structure_tensor), ridge)

@@ -6,35 +6,35 @@ from torch import Tensor
 
 from ..initialization.blueprint import Blueprint
 from ..signals.paths import FilePath
-from ..storage.network_file import Saved, read_network, write_network
+from ..storage.network_file import NetworkFile, read_network, write_network
 from .network import CoordinateMLP
 
 
-def save_network(path: FilePath, saved: Saved[CoordinateMLP]) -> None:
+def save_network(path: FilePath, file: NetworkFile[CoordinateMLP]) -> None:
     """Write a network to a `.uniphase` file, whole or not at all.
 
     !!! example
         ```python
         blueprint = uniform_phase(estimate_moments(field), width=64, depth=2)
-        save_network("camera.uniphase", Saved.of(CoordinateMLP(blueprint), blueprint, field))
+        save_network("camera.uniphase", NetworkFile.of(CoordinateMLP(blueprint), field))
         ```
     """
-    plans = [(plan.activation, plan.omega, plan.role) for plan in saved.blueprint.layers]
-    if [(layer.activation, layer.omega, layer.role) for layer in saved.network.layers] != plans:
+    plans = [(plan.activation, plan.omega, plan.role) for plan in file.blueprint.layers]
+    if [(layer.activation, layer.omega, layer.role) for layer in file.network.layers] != plans:
         raise ValueError(f"{path}: the network does not follow the blueprint; pass the one that it was drawn from")
-    tensors = {name: _to_numpy(path, name, tensor) for name, tensor in saved.network.state_dict().items()}
-    write_network(path, saved, tensors, "torch")
+    tensors = {name: _to_numpy(path, name, tensor) for name, tensor in file.network.state_dict().items()}
+    write_network(path, file, tensors, "torch")
 
 
-def load_network(path: FilePath, *, device: torch.device | str | None = None) -> Saved[CoordinateMLP]:
+def load_network(path: FilePath, *, device: torch.device | str | None = None) -> NetworkFile[CoordinateMLP]:
     """Read a network from a `.uniphase` file, in the precision that it was saved in.
 
     !!! example
         ```python
         blueprint = uniform_phase(estimate_moments(field), width=64, depth=2)
-        save_network("camera.uniphase", Saved.of(CoordinateMLP(blueprint), blueprint, field))
-        saved = load_network("camera.uniphase")
-        values = saved.network(torch.rand(100, 2))
+        save_network("camera.uniphase", NetworkFile.of(CoordinateMLP(blueprint), field))
+        file = load_network("camera.uniphase")
+        values = file.network(torch.rand(100, 2))
         ```
     """
 

@@ -1,0 +1,132 @@
+import errno
+import os
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from uniphase.initialization.schemes import sm20
+from uniphase.jax.files import load_network, save_network
+from uniphase.jax.network import CoordinateMLP
+from uniphase.signals.fields import Grid
+from uniphase.storage.network_file import NetworkFile
+from uniphase.training.checkpoints import load_state, save_state
+
+FIELD = Grid(np.random.default_rng(0).uniform(size=(6, 8, 3)))
+
+
+def draw() -> CoordinateMLP:
+    return CoordinateMLP(sm20((2, 3), width=8, depth=1), key=jax.random.key(0))
+
+
+def assert_same(tree, other):
+    assert jax.tree.structure(tree) == jax.tree.structure(other)
+    for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True):
+        assert type(a) is type(b)
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def _state(seed: int):
+    """Every type of array that a run may hold."""
+    network = draw()
+    leaves = jnp.arange(6.0).reshape(2, 3) + seed
+    return {
+        "network": jax.tree.map(lambda leaf: leaf + seed, network),
+        "optimizer": optax.adam(1e-3).init(network),
+        "key": jax.random.key(seed),
+        "keys": jax.random.split(jax.random.key(seed, impl="rbg"), 3),
+        "data": jax.random.key_data(jax.random.key(seed)),
+        "done": jnp.array(seed > 0),
+        "step": jnp.int32(seed),
+        "half": leaves.astype(jnp.bfloat16),
+        "odd": jnp.array([np.nan, -0.0, np.inf, 1e-45], jnp.float32),
+        "empty": jnp.zeros((0, 3)),
+        "host": np.arange(4).reshape(2, 2).T + 0.5 * seed,
+        "nothing": None,
+    }
+
+
+def test_a_state_comes_back_bit_by_bit(tmp_path):
+    header = {"step": 7, "history": [1.5, 2.5], "name": "run"}
+    save_state(tmp_path / "a", _state(3), header)
+    tree, back = load_state(tmp_path / "a", _state(0))
+    assert_same(tree, _state(3))
+    assert back == header
+    assert jax.random.normal(tree["key"]) == jax.random.normal(_state(3)["key"])
+
+
+def test_a_state_in_double_precision(tmp_path, x64):
+    tree = (jnp.arange(3) / 7, jnp.arange(3), optax.adam(1e-3).init(draw()))
+    save_state(tmp_path / "a", tree, {})
+    assert_same(load_state(tmp_path / "a", tree)[0], tree)
+
+
+@pytest.mark.parametrize(
+    ("like", "message"),
+    [
+        ({"a": np.zeros(3), "b": np.zeros(2)}, r"has nothing where like has float64\[2\] at \['b'\]; resume with"),
+        ({}, r"has float64\[3\] at \['a'\] where like has nothing"),
+        ({"c": np.zeros(3)}, r"has float64\[3\] at \['a'\] where like has float64\[3\] at \['c'\]"),
+        ({"a": np.zeros(4)}, r".* where like has float64\[4\] at \['a'\]"),
+        ({"a": np.zeros(3, np.float32)}, r".* where like has float32\[3\] at \['a'\]"),
+        ({"a": jax.random.key(0)}, r".* where like has key<fry>\[\] at \['a'\]"),
+    ],
+)
+def test_a_state_of_another_structure(like, message, tmp_path):
+    save_state(tmp_path / "a", {"a": np.zeros(3)}, {})
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path / 'a'))}: {message}"):
+        load_state(tmp_path / "a", like)
+
+
+def test_a_state_holds_only_arrays(tmp_path):
+    with pytest.raises(ValueError, match=r"tree has 5 at \['step'\]; keep only arrays"):
+        save_state(tmp_path / "a", {"step": 5}, {})
+    with pytest.raises(ValueError, match="the header does not fit JSON"):
+        save_state(tmp_path / "a", {}, {"loss": np.inf})
+
+
+def test_a_network_is_no_state_and_a_state_no_network(tmp_path):
+    path = tmp_path / "a"
+    save_network(path, NetworkFile.of(draw(), FIELD))
+    with pytest.raises(ValueError, match=r"cannot be read as a training state \(its metadata have no uniphase-state\)"):
+        load_state(path, np.zeros(3))
+    save_state(path, np.zeros(3), {})
+    with pytest.raises(ValueError, match=r"cannot be read as a uniphase network \(its metadata have no uniphase\)"):
+        load_network(path)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"^{re.escape(str(tmp_path / 'a'))}: no such file$"):
+        load_state(tmp_path / "a", np.zeros(3))
+
+
+def _full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _half_written(path, data):
+    with path.open("wb") as stream:
+        stream.write(data[: len(data) // 2])
+    _full()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "failure"),
+    [(os, "replace", _full), (os, "fsync", _full), (Path, "write_bytes", _half_written)],
+)
+def test_a_full_disk_leaves_the_old_state(owner, name, failure, tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    save_state(path, np.zeros(3), {})
+    before = path.read_bytes()
+    monkeypatch.setattr(owner, name, failure)
+    with pytest.raises(OSError, match="No space left on device"):
+        save_state(path, np.ones(3), {})
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
