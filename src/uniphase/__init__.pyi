@@ -18,18 +18,24 @@ from .initialization.schemes import (
     tanh_pe as tanh_pe,
     uniform_phase as uniform_phase,
 )
+from .jax import initializers as initializers
 from .jax.derivatives import gradient as gradient, laplacian as laplacian
 from .jax.diagnostics import (
-    activations as activations,
     diagnose as diagnose,
     jacobian as jacobian,
     jacobian_spectra as jacobian_spectra,
+    layer_outputs as layer_outputs,
     network_moments as network_moments,
     phase_statistics as phase_statistics,
 )
 from .jax.files import load_network as load_network, save_network as save_network
+from .jax.initialization import initialize as initialize
 from .jax.network import CoordinateMLP as CoordinateMLP
-from .jax.render import grid_positions as grid_positions, render as render
+from .jax.render import (
+    evaluate_network as evaluate_network,
+    grid_positions as grid_positions,
+    render as render,
+)
 from .jax.sine import cosine as cosine, sine as sine
 from .recipe import (
     Recipe as Recipe,
@@ -39,13 +45,13 @@ from .recipe import (
     paper_recipe as paper_recipe,
 )
 from .signals.arrays import array as array, volume as volume
-from .signals.datasets import NAMES as NAMES, load as load
+from .signals.datasets import SIGNAL_NAMES as SIGNAL_NAMES, load as load
 from .signals.fields import Field as Field, Grid as Grid, Points as Points
 from .signals.images import image as image
 from .signals.metrics import Metrics as Metrics, evaluate as evaluate
 from .signals.sounds import audio as audio
-from .storage.network_file import Saved as Saved
-from .training.loop import Diverged as Diverged, Fit as Fit, Progress as Progress, fit as fit, measure as measure
+from .storage.network_file import NetworkFile as NetworkFile
+from .training.fit import Diverged as Diverged, Fit as Fit, Progress as Progress, fit as fit
 from .training.mup import (
     Rates as Rates,
     mup_output as mup_output,
@@ -53,4 +59,5 @@ from .training.mup import (
     scale_by_roles as scale_by_roles,
 )
 from .training.optimizers import unit_muon as unit_muon
-from .training.protocol import Trace as Trace, fit_together as fit_together
+from .training.protocol import ProtocolFit as ProtocolFit, fit_together as fit_together
+from .training.terms import Term as Term, Values as Values

@@ -6,14 +6,14 @@ Everything here is arithmetic on the signal, shared by all frameworks; `training
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
 from .initialization.moments import Moments
 from .signals.fields import Extent, Field, Grid, Points
 
-Optimizer = Literal["muon", "adam"]
+Optimizer = Literal["muon", "adam", "given"]
 
 # The step of each kind of array, relative to that of the hidden weights: settled on a few photos and a sound, with one
 # seed. benchmarks/quality.py measures the rate that multiplies them all.
@@ -26,7 +26,8 @@ class Recipe:
 
     **Arguments:**
 
-    - `optimizer`: `"muon"`, in the units of the signal (`unit_muon`), or plain `"adam"`.
+    - `optimizer`: `"muon"`, in the units of the signal (`unit_muon`), plain `"adam"`, or `"given"`: that which was
+        passed to `fit`.
     - `learning_rate`: at the start.
     - `final_fraction`: what a cosine leaves of it at the end; 1 keeps it constant.
     - `steps`: how many.
@@ -40,7 +41,7 @@ class Recipe:
     batch: int
 
     def __post_init__(self):
-        if self.optimizer not in ("muon", "adam"):
+        if self.optimizer not in get_args(Optimizer):
             raise ValueError(f"optimizer is {self.optimizer!r}; it must be 'muon' or 'adam'")
         for name in ("learning_rate", "final_fraction", "steps", "batch"):
             if not getattr(self, name) > 0:
@@ -81,22 +82,28 @@ def default_rate(network: Layered) -> float:
     return 0.25 / (1 + sum(layer.role == "hidden" for layer in network.layers))
 
 
-def default_recipe(field: Field, network: Layered) -> Recipe:
+def default_recipe(field: Field | None, network: Layered | None) -> Recipe:
     """The recipe that needs no choice.
 
     Muon in the units of the signal at `default_rate`, falling to a hundredth along a cosine, with 8,192 samples a step.
     Steps grow with the square root of the number of values, from 300 to 1,000, and below 32,000 values the rate falls
     to a half: what a small signal gains by more on its samples, it loses between them.
 
+    **Arguments:**
+
+    - `field`: what is fitted. `None`: something of which there is no end, as of an equation.
+    - `network`: whose layers have roles. `None`: any other, for which it is Adam at 1e-3.
+
     !!! example
         ```python
         recipe = default_recipe(field, network)
         ```
     """
-    values = field.samples * field.out_size
-    rate = default_rate(network) * float(np.clip(values / 32_000, 0.5, 1))
+    values, samples = (math.inf, math.inf) if field is None else (field.samples * field.out_size, field.samples)
+    optimizer, rate = ("adam", 1e-3) if network is None else ("muon", default_rate(network))
+    rate *= float(np.clip(values / 32_000, 0.5, 1))
     steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 300, 1000)) / 10)
-    return Recipe("muon", rate, 0.01, steps, min(8192, field.samples))
+    return Recipe(optimizer, rate, 0.01, steps, int(min(8192, samples)))
 
 
 def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:

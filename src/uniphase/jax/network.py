@@ -153,7 +153,7 @@ def widest_layer(network: PyTree) -> int:
 
 def trainable_arrays(network: PyTree) -> PyTree[bool]:
     """A tree of the network's structure, true for the arrays that training may change."""
-    spec = jax.tree.map(eqx.is_inexact_array, network)
+    spec = jax.tree.map(lambda leaf: eqx.is_inexact_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct), network)
     for i, layer in enumerate(getattr(network, "layers", ())):
         if isinstance(layer, Layer) and not layer.trainable:
             frozen = jax.tree.map(lambda _: False, layer)

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..signals.fields import Align, Extent
+from ..signals.fields import Align, Extent, Field, Grid
+from ..signals.metrics import Metrics, evaluate
 from .derivatives import gradient, laplacian
-from .network import CoordinateMLP
+from .network import Network, dtype_of, evaluate_rows, widest_layer
 
 Derivative = Literal["gradient", "laplacian"]
 
@@ -21,7 +23,7 @@ _CHUNK_BYTES = 1 << 23
 
 
 def render(
-    network: CoordinateMLP,
+    network: Network,
     shape: Sequence[int],
     *,
     extents: Extent | Sequence[Extent] = (-1.0, 1.0),
@@ -37,7 +39,7 @@ def render(
 
     **Arguments:**
 
-    - `network`: what to render.
+    - `network`: what to render: a `CoordinateMLP` or any Equinox module that maps a position to channels.
     - `shape`: the number of samples along each coordinate axis.
     - `extents`, `align`: the domain, as for `Grid`.
     - `region`: what to show of the domain, or beyond: the interval `(low, high)` that the samples span along each axis,
@@ -57,10 +59,9 @@ def render(
         edges = np.linalg.norm(render(network, (64, 64), derivative="gradient"), axis=-1)
         ```
     """
-    first = network.layers[0].weight
-    in_size, dtype = first.shape[1], first.dtype
-    shape = tuple(map(operator.index, shape))
-    if len(shape) != in_size or min(shape) < 1:
+    shape, dtype = tuple(map(operator.index, shape)), dtype_of(network)
+    in_size = getattr(network, "in_size", len(shape))
+    if len(shape) != in_size or not shape or min(shape) < 1:
         raise ValueError(
             f"shape is {shape}, but the network has {in_size} coordinates; pass a positive number for each"
         )
@@ -70,14 +71,14 @@ def render(
     spans = _intervals("extents", extents, in_size) if region is None else _intervals("region", region, in_size)
     middle, half_step = _frame(shape, spans, align, dtype)
 
-    out = eqx.filter_eval_shape(_evaluate, network, middle, derivative)
+    out = eqx.filter_eval_shape(_evaluate, network, middle[None], derivative)
     samples = math.prod(shape)
-    values = np.empty((samples, *out.shape), out.dtype)
-    size = _chunk_size(network, samples, derivative)
+    values = np.empty((samples, *out.shape[1:]), out.dtype)
+    size = _chunk_size(network, samples, len(shape), derivative)
     for start in range(0, samples, size):
         chunk = _render_chunk(network, jnp.int32(start), size, shape, middle, half_step, derivative)
         values[start : start + size] = np.asarray(chunk)[: samples - start]
-    return values.reshape(*shape, *out.shape)
+    return values.reshape(*shape, *out.shape[1:])
 
 
 def grid_positions(
@@ -128,7 +129,7 @@ def _positions(indices: Array, shape: tuple[int, ...], middle: Array, half_step:
 
 @eqx.filter_jit
 def _render_chunk(
-    network: CoordinateMLP,
+    network: Network,
     start: Array,
     size: int,
     shape: tuple[int, ...],
@@ -137,22 +138,55 @@ def _render_chunk(
     derivative: Derivative | None,
 ) -> Array:
     indices = start + jnp.arange(size, dtype=jnp.int32)  # the last chunk goes beyond the end, and is cut off there
-    columns = _positions(indices, shape, middle, half_step).T
-    return jnp.moveaxis(_evaluate(network, columns, derivative), -1, 0)
+    return _evaluate(network, _positions(indices, shape, middle, half_step), derivative)
 
 
-def _evaluate(network: CoordinateMLP, x: Float[Array, "in_size *n"], derivative: Derivative | None) -> Array:
+def _evaluate(network: Network, x: Float[Array, "n in_size"], derivative: Derivative | None) -> Array:
     if derivative is None:
-        return network(x)
+        return evaluate_rows(network, x)
     return gradient(network, x) if derivative == "gradient" else laplacian(network, x)
 
 
-def _chunk_size(network: CoordinateMLP, samples: int, derivative: Derivative | None) -> int:
+def predict(network: Network, field: Field) -> Float[np.ndarray, "..."]:
+    """The values of a network at the samples of a field, in the shape of its values.
+
+    !!! example
+        ```python
+        from uniphase.jax.render import predict
+
+        error = predict(network, field) - field.values
+        ```
+    """
+    if isinstance(field, Grid):
+        return render(network, field.shape, extents=field.extents, align=field.align)
+    size = _chunk_size(network, field.samples, field.in_size, None)
+    positions = jnp.asarray(field.positions, dtype_of(network))
+    return np.asarray(_evaluate_in_chunks(network, positions, size))
+
+
+def evaluate_network(network: Network, field: Field) -> Metrics:
+    """The metrics of a network over all samples of a field.
+
+    !!! example
+        ```python
+        evaluate_network(network, field).snr_db
+        ```
+    """
+    return evaluate(predict(network, field), field)
+
+
+@eqx.filter_jit
+def _evaluate_in_chunks(network: Network, positions: Float[Array, "n in_size"], size: int) -> Array:
+    chunks = -(-len(positions) // size)
+    padded = jnp.pad(positions, ((0, chunks * size - len(positions)), (0, 0)))
+    values = jax.lax.map(lambda x: evaluate_rows(network, x), padded.reshape(chunks, size, -1))
+    return values.reshape(chunks * size, -1)[: len(positions)]
+
+
+def _chunk_size(network: Network, samples: int, in_size: int, derivative: Derivative | None) -> int:
     """Samples per chunk: chunks of equal size within `_CHUNK_BYTES`, so that little of the last is wasted."""
-    weight = network.layers[0].weight
-    width = max(max(layer.weight.shape) for layer in network.layers)
-    arrays = {None: 1, "gradient": 1 + weight.shape[1], "laplacian": 2 + weight.shape[1]}[derivative]
-    bytes_per_sample = 2 * width * arrays * weight.dtype.itemsize  # the inputs and the outputs of a layer
+    arrays = {None: 1, "gradient": 1 + in_size, "laplacian": 2 + in_size}[derivative]
+    bytes_per_sample = 2 * widest_layer(network) * arrays * dtype_of(network).itemsize  # inputs and outputs of a layer
     return math.ceil(samples / math.ceil(samples * bytes_per_sample / _CHUNK_BYTES))
 
 

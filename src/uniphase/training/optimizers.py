@@ -6,23 +6,29 @@ domain, output weights and offsets by the spread of the signal. So one rate serv
 and all units of the data.
 """
 
+import functools
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
 from ..initialization.moments import Moments
-from ..jax.network import CoordinateMLP
+from ..jax.network import CoordinateMLP, Layer, dtype_of
 from ..recipe import INPUT_STEP, OFFSET_STEP, OUTPUT_STEP, PHASE_STEP, Units
-from ..signals.fields import Field
+from ..signals.fields import Extent, Field
+
+# The kind of the arrays that are not trained.
+_FROZEN = "frozen"
 
 
-def unit_muon(network: CoordinateMLP, field: Field, moments: Moments) -> optax.GradientTransformation:
+def unit_muon(
+    network: CoordinateMLP, domain: Field | Sequence[Extent], moments: Moments
+) -> optax.GradientTransformation:
     r"""Muon for the weights and Adam for the biases, each in the units of the signal; the step still has to be scaled.
 
     Let $x$ have the mean $\bar x$ and the covariance $C$ over the samples, $B B^\top = C^{-1}$ and $F F^\top = 2Σ_ε/N$.
@@ -31,54 +37,57 @@ def unit_muon(network: CoordinateMLP, field: Field, moments: Moments) -> optax.G
 
     **Arguments:**
 
-    - `network`: the network to train. Its ω are accounted for.
-    - `field`, `moments`: what it is trained on.
+    - `network`: the network to train. Its layers may differ in width and in ω, which are accounted for.
+    - `domain`: the field that it is trained on, or without data the interval `(low, high)` of every coordinate.
+    - `moments`: of the signal, estimated or prescribed.
 
     !!! example
         ```python
         optimizer = optax.chain(
             unit_muon(network, field, estimate_moments(field)), optax.scale_by_learning_rate(default_rate(network))
         )
+        box = [(0.0, 1.0), (-1.0, 1.0)]
+        optimizer = unit_muon(network, box, prescribe_moments(length_scale=[0.1, 0.1]))
         ```
 
     ??? cite "Reference"
         Jordan and coauthors, "Muon: an optimizer for hidden layers in neural networks", 2024, in Optax's version.
     """
-    return muon_in_units(network, signal_units(network, field, moments))
+    return muon_in_units(network, as_arrays(Units.of(domain, moments, network.width), network))
 
 
-def signal_units(network: CoordinateMLP, field: Field, moments: Moments) -> Units:
-    """The units of a signal, for `muon_in_units`."""
-    dtype = network.layers[0].weight.dtype
-    return Units(*(jnp.asarray(unit, dtype) for unit in Units.of(field, moments, network.width)))
+def as_arrays(units: Units, network: CoordinateMLP) -> Units:
+    """Units in the type of a network."""
+    return Units(*(jnp.asarray(unit, dtype_of(network)) for unit in units))
 
 
 def muon_in_units(network: CoordinateMLP, units: Units) -> optax.GradientTransformation:
     """`unit_muon` from arrays alone, so that it can be made inside a compiled function and serve any signal."""
-    omega = network.layers[0].omega
-    hidden_omega = max((layer.omega for layer in network.layers if layer.role == "hidden"), default=1.0)
+    first, *inner = network.layers
     adam = optax.scale_by_adam(b2=0.95)
     transforms: dict[Hashable, optax.GradientTransformation] = {
         "input": optax.chain(
             _map(lambda g: g @ units.input_factor),
             _orthogonal(),
             # what is orthogonal has entries of about 1/√N
-            _map(lambda u: (INPUT_STEP * math.sqrt(network.width) / omega) * u @ units.input_factor.T),
+            _map(lambda u: (INPUT_STEP * math.sqrt(len(first.weight)) / first.omega) * u @ units.input_factor.T),
         ),
-        "hidden": optax.chain(_stacked(_orthogonal()), optax.scale(1 / hidden_omega)),
         "output": optax.chain(
             _map(lambda g: units.output_factor.T @ g),
             _orthogonal(),
             _map(lambda u: OUTPUT_STEP * units.output_factor @ u),
         ),
-        "input phase": optax.chain(adam, optax.scale(PHASE_STEP / omega)),
-        "hidden phase": optax.chain(adam, optax.scale(PHASE_STEP / hidden_omega)),
+        "input phase": optax.chain(adam, optax.scale(PHASE_STEP / first.omega)),
         "offset": optax.chain(_map(lambda g: units.offset * g), adam, _map(lambda u: OFFSET_STEP * units.offset * u)),
-        "frozen": optax.set_to_zero(),
     }
-    kinds = _kinds(network)
-    used = {kind: transforms[kind] for kind in jax.tree.leaves(kinds)}
-    partition = optax.partition(used, lambda _: kinds)  # a network is callable, and Optax would call it
+    for layer in inner:
+        rows, columns = layer.weight.shape
+        # A matrix with more rows than columns adds less to each of its outputs.
+        step = math.sqrt(max(1.0, rows / columns)) / layer.omega
+        transforms[_hidden_kind(layer)] = optax.chain(_stacked(_orthogonal()), optax.scale(step))
+        transforms[_phase_kind(layer)] = optax.chain(adam, optax.scale(PHASE_STEP / layer.omega))
+    used = {kind: transforms[kind] for layer in network.layers if layer.trainable for kind in _kinds_of(layer)}
+    partition = optax.partition({**used, _FROZEN: optax.set_to_zero()}, functools.partial(_label, network))
     return optax.chain(
         _first_layer(lambda w, b: (w - jnp.outer(b, units.center), b)),  # gradients at a fixed phase of the center
         partition,
@@ -87,11 +96,11 @@ def muon_in_units(network: CoordinateMLP, units: Units) -> optax.GradientTransfo
 
 
 def _first_layer(function) -> optax.GradientTransformation:
-    """Apply a function to the weights and biases of the first layer, if it has both."""
+    """Apply a function to the weights and biases of the first layer, if both are trained."""
 
     def update(tree, _):
         first = tree.layers[0]
-        if first.bias is None:
+        if first.weight is None or first.bias is None:
             return tree
         return eqx.tree_at(lambda t: (t.layers[0].weight, t.layers[0].bias), tree, function(first.weight, first.bias))
 
@@ -122,17 +131,29 @@ def _map(function) -> optax.GradientTransformation:
     return optax.stateless_with_tree_map(lambda update, _: function(update))
 
 
-def _kinds(network: CoordinateMLP) -> PyTree[str]:
-    """The kind of every array: a tree of the network's structure with names for leaves."""
-    biases = {"input": "input phase", "hidden": "hidden phase", "output": "offset"}
+def _hidden_kind(layer: Layer) -> str:
+    """Hidden matrices of one shape and one ω are stepped together."""
+    return f"hidden {layer.weight.shape}, omega {layer.omega}"
+
+
+def _phase_kind(layer: Layer) -> str:
+    return f"phase, omega {layer.omega}"
+
+
+def _kinds_of(layer: Layer) -> tuple[str, ...]:
+    """The kind of the weights and, if there are any, of the biases."""
+    weight, bias = {
+        "input": ("input", "input phase"),
+        "hidden": (_hidden_kind(layer), _phase_kind(layer)),
+        "output": ("output", "offset"),
+    }[layer.role]
+    return (weight,) if layer.bias is None else (weight, bias)
+
+
+def _label(network: CoordinateMLP, tree: PyTree) -> PyTree[str]:
+    """The kind of every array of a tree of the network's structure, which may have `None` for what is not trained."""
     names: list[str] = []
-    arrays: list[Array] = []
-    for layer in network.layers:
-        arrays.append(layer.weight)
-        names.append(layer.role if layer.trainable else "frozen")
-        if layer.bias is not None:
-            arrays.append(layer.bias)
-            names.append(biases[layer.role])
-    parameters, structure = jax.tree.flatten(eqx.filter(network, eqx.is_array))
-    assert all(a is b for a, b in zip(parameters, arrays, strict=True))
-    return jax.tree.unflatten(structure, names)
+    for layer, arrays in zip(network.layers, tree.layers, strict=True):
+        kinds = _kinds_of(layer) if layer.trainable else [_FROZEN] * 2
+        names += [kind for kind, array in zip(kinds, (arrays.weight, arrays.bias), strict=False) if array is not None]
+    return jax.tree.unflatten(jax.tree.structure(tree), names)

@@ -5,11 +5,11 @@ whether finite or not, is the result. Networks may differ in their numbers, in �
 21 rates or 21 frequencies is compiled once. Up to rounding, what a network comes to does not depend on those beside it.
 """
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass, field as dataclass_field
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,19 +18,22 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from ..jax.network import CoordinateMLP
+from ..initialization.blueprint import Blueprint, LayerPlan
+from ..initialization.distributions import Constant
+from ..jax.network import CoordinateMLP, dtype_of, in_columns, trainable_arrays
 from ..signals.fields import Field
-from .backprop import Chain, Parameters, loss_and_gradients, parameters_of, transposes, with_parameters
-from .checkpoints import load_state, save_state
+from .loop import Checkpoint, State, Training, identify
 from .mup import Rates, role_rates
-from .sampling import block_size
+from .sampling import Samples
+from .step import Problem, initial_state
+from .terms import SampledValues, Values
 
 # Steps of one call of the compiled loop: at most so many, and few enough to come back after about so many seconds.
 _CALL, _CALL_SECONDS = 200, 1.0
 
 
-class Trace(NamedTuple):
-    """What became of a network.
+class ProtocolFit(NamedTuple):
+    """What became of a network in `fit_together`.
 
     - `network`: after the last step.
     - `losses`: the mean squared error of every step, before its update.
@@ -53,7 +56,7 @@ def fit_together(
     checkpoint_seconds: float = 60.0,
     resume: bool = False,
     callback: Callable[[int], Any] | None = None,
-) -> list[Trace]:
+) -> list[ProtocolFit]:
     """Train networks by full-batch Adam (β₁ = 0.9, β₂ = 0.999), each by itself.
 
     **Arguments:**
@@ -69,160 +72,131 @@ def fit_together(
 
     **Returns:**
 
-    A `Trace` for each network. A network that diverges has losses that are infinite or NaN; the others go on.
+    A `ProtocolFit` for each network. A network that diverges has losses that are infinite or NaN; the others go on.
 
     !!! example
         ```python
-        traces = fit_together([network] * 3, field, rates=[Rates.uniform(10.0**-q) for q in (2, 3, 4)], steps=20)
-        best = min(traces, key=lambda trace: trace.losses.mean())
+        fits = fit_together([network] * 3, field, rates=[Rates.uniform(10.0**-q) for q in (2, 3, 4)], steps=20)
+        best = min(fits, key=lambda fit: fit.losses.mean())
         ```
     """
     _require_alike(networks, rates, field, steps)
-    plan = _Plan.of(networks[0], epsilon)
-    task = _Task.of(networks, field, rates)
-    parameters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(parameters_of, networks))
-    losses = np.full((len(networks), steps), np.nan, task.omegas.dtype)
-    state = _State(parameters, cast(Any, plan.adam.init(parameters)), losses)
-    identity = _digest((parameters, task), plan)
-    if resume and checkpoint is not None and os.path.exists(checkpoint):
-        state = _restore(checkpoint, state, identity)
-    count, saved = 1, time.perf_counter()
-    try:
-        while state.step < steps:
-            begun = time.perf_counter()
-            count = min(count, steps - state.step)
-            state = _advance(state, task, plan, count)
-            elapsed = time.perf_counter() - begun
-            state = state._replace(seconds=state.seconds + elapsed)
-            count = int(np.clip(count * _CALL_SECONDS / elapsed, 1, _CALL))
-            if callback is not None:
-                callback(state.step)
-            if checkpoint is not None and time.perf_counter() - saved > checkpoint_seconds:
-                _save(checkpoint, state, identity)
-                saved = time.perf_counter()
-    except KeyboardInterrupt:
-        if checkpoint is not None and state.step > 0:
-            _save(checkpoint, state, identity)
-        raise
+    dtype, count = dtype_of(networks[0]), len(networks)
+    omegas = jnp.asarray([[layer.omega for layer in network.layers] for network in networks], dtype)
+    arrays = [jnp.stack(leaves) for leaves in zip(*map(jax.tree.leaves, networks), strict=True)]
+    alike = _without_omegas(networks[0])
+    stacked = _Tuned(_with_arrays(alike, arrays), omegas)
+    parameters, frozen = eqx.partition(stacked, _trained(alike))
+    static = eqx.filter(stacked, eqx.is_array, inverse=True)
+    settings = _stacked_rates(networks, rates, alike, dtype)
+    values = SampledValues(Samples.of(field, dtype), np.ones((), dtype))  # the plain mean squared error
+    problem = Problem((values,), frozen, static, settings, _RoleAdam(epsilon), field.samples, count)
+    losses = np.full((steps, count), np.nan, dtype)
+    identity = "" if checkpoint is None else identify((epsilon, steps), (stacked, settings), [Values(field)])
+    training = Training(
+        problem, _ConstantPlan(steps, callback), 0, losses, Checkpoint(checkpoint, checkpoint_seconds, identity)
+    )
+    state = State(parameters, initial_state(problem, parameters))
+    state, _ = training.run(training.checkpoint.restore(state, losses) if resume else state)
+    trained = jax.tree.leaves(eqx.combine(state.parameters, frozen).network)
     return [
-        Trace(with_parameters(network, parameters), state.losses[i], state.seconds / len(networks))
+        ProtocolFit(_with_arrays(network, [array[i] for array in trained]), losses[:, i], state.seconds / count)
         for i, network in enumerate(networks)
-        for parameters in [jax.tree.map(lambda array, i=i: array[i], state.parameters)]
     ]
 
 
-class _State(NamedTuple):
-    """Where a run stands. Every array has the networks along its first axis."""
-
-    parameters: Parameters
-    adam: optax.ScaleByAdamState
-    losses: np.ndarray  # (networks, steps)
-    step: int = 0
-    seconds: float = 0.0
+def _with_arrays(network: CoordinateMLP, arrays: Sequence[Array | float]) -> CoordinateMLP:
+    return jax.tree.unflatten(jax.tree.structure(network), arrays)
 
 
-class _Plan(NamedTuple):
-    """What is compiled in."""
+class _Tuned(eqx.Module):
+    """A network whose ω are an array, so that another ω is not another program."""
 
-    activations: tuple[str, ...]
-    trainable: tuple[bool, ...]
+    network: CoordinateMLP
+    omegas: Any  # (layers,)
+
+    takes_batches: ClassVar[bool] = True
+
+    def __call__(self, x: Float[Array, "*batch in_size"]) -> Float[Array, "*batch out_size"]:
+        def of_columns(h: Array) -> Array:
+            for layer, omega in zip(self.network.layers, self.omegas, strict=True):
+                h = layer.activate(layer.preactivation(h, omega))
+            return h
+
+        return in_columns(of_columns, x)
+
+
+@dataclass(frozen=True)
+class _RoleAdam:
+    """Adam with a rate for every array, which is the optimizer's setting."""
+
     epsilon: float
 
-    @staticmethod
-    def of(network: CoordinateMLP, epsilon: float) -> "_Plan":
-        layers = network.layers
-        return _Plan(tuple(layer.activation for layer in layers), tuple(layer.trainable for layer in layers), epsilon)
+    def build(self, network: Any, settings: PyTree) -> optax.GradientTransformation:
+        adam = optax.scale_by_adam(eps=self.epsilon)
 
-    @property
-    def adam(self) -> optax.GradientTransformation:
-        return optax.scale_by_adam(eps=self.epsilon)
+        def update(updates, state, params=None):
+            updates, state = adam.update(updates, state, params)
+            # With ε = 0 Adam divides zero by zero where no gradient has ever been seen, or its square underflows.
+            move = lambda update, rate, square: -rate * jnp.where(square == 0, 0, update)  # noqa: E731
+            return jax.tree.map(move, updates, settings, state.nu), state  # pyright: ignore[reportAttributeAccessIssue]
 
-
-class _Task(NamedTuple):
-    """What a run does not change: the samples in blocks, and what sets the networks apart."""
-
-    positions: Array  # (blocks, in_size, n)
-    values: Array  # (blocks, out_size, n)
-    shares: Array  # (blocks, n): the weight of a sample in the loss, zero for those that fill up the last block
-    omegas: Array  # (networks, layers)
-    rates: PyTree[Array]  # (networks, 1, ...) for every parameter
-
-    @staticmethod
-    def of(networks: Sequence[CoordinateMLP], field: Field, rates: Sequence[Rates]) -> "_Task":
-        dtype = networks[0].layers[0].weight.dtype
-        at_once = 1 if _one_by_one() else len(networks)
-        blocks = -(-field.samples // block_size(networks[0].width * at_once))
-        size = -(-field.samples // blocks)
-
-        def cut(rows: np.ndarray) -> Array:
-            rows = np.pad(rows.astype(dtype), ((0, blocks * size - len(rows)), (0, 0)))
-            return jnp.asarray(rows.reshape(blocks, size, -1).swapaxes(1, 2))
-
-        trees = [parameters_of(role_rates(network, rate)) for network, rate in zip(networks, rates, strict=True)]
-        return _Task(
-            cut(field.coordinates()),
-            cut(field.flat_values()),
-            cut(np.full((field.samples, 1), 1 / (field.samples * field.out_size)))[:, 0],
-            jnp.asarray([[layer.omega for layer in network.layers] for network in networks], dtype),
-            jax.tree.map(
-                lambda a, *rates: jnp.asarray(rates, dtype).reshape(-1, *[1] * a.ndim),
-                parameters_of(networks[0]),
-                *trees,
-            ),
-        )
+        return optax.GradientTransformation(adam.init, update)
 
 
-def _advance(state: _State, task: _Task, plan: _Plan, count: int) -> _State:
-    parameters, adam, losses = _steps(state.parameters, state.adam, task, plan, jnp.int32(count))
-    record = state.losses.copy()
-    record[:, state.step : state.step + count] = np.asarray(losses)[:count].T
-    return state._replace(parameters=parameters, adam=adam, losses=record, step=state.step + count)
+@dataclass
+class _ConstantPlan:
+    """All steps at constant rates, in calls that take about a second."""
+
+    steps: int
+    callback: Callable[[int], Any] | None
+    most: int = _CALL
+    _next: int = 1
+    _begun: float = dataclass_field(default_factory=time.perf_counter)
+
+    def count(self, state: State) -> int:
+        self._begun = time.perf_counter()
+        return self._next
+
+    def factors(self, state: State) -> np.ndarray:
+        return np.ones(self.most, np.float32)
+
+    def review(self, good: State, state: State, losses: np.ndarray) -> State:
+        return state
+
+    def after_call(self, state: State) -> str | None:
+        taken = min(self._next, self.steps)
+        self._next = int(np.clip(taken * _CALL_SECONDS / (time.perf_counter() - self._begun), 1, self.most))
+        if self.callback is not None:
+            self.callback(state.step)
+        return None
 
 
-@eqx.filter_jit
-def _steps(
-    parameters: Parameters, adam: optax.ScaleByAdamState, task: _Task, plan: _Plan, count: Array
-) -> tuple[Parameters, optax.ScaleByAdamState, Array]:
-    """`count` steps; their losses are the first rows of the last result."""
-
-    def of_network(parameters: Parameters, omegas: Array) -> tuple[Array, Parameters]:
-        chain, transposed = Chain(plan.activations, plan.trainable, omegas), transposes(parameters)
-
-        def add_block(total, block):
-            part = loss_and_gradients(parameters, transposed, chain, *block)
-            return jax.tree.map(jnp.add, total, part), None
-
-        zero = jnp.zeros((), omegas.dtype), jax.tree.map(jnp.zeros_like, parameters)
-        return jax.lax.scan(add_block, zero, (task.positions, task.values, task.shares))[0]
-
-    def step(i, carry):
-        parameters, adam, losses = carry
-        loss, gradients = _each(of_network, parameters, task.omegas)
-        with jax.numpy_dtype_promotion("standard"):  # Optax's bias correction mixes integers and floats
-            updates, adam = cast(Any, plan.adam.update(gradients, adam))
-        parameters = jax.tree.map(_move, parameters, task.rates, updates, adam.nu)
-        return parameters, adam, losses.at[i].set(loss)
-
-    losses = jnp.zeros((_CALL, len(task.omegas)), task.omegas.dtype)
-    return jax.lax.fori_loop(0, count, step, (parameters, adam, losses))
+def _trained(network: CoordinateMLP) -> PyTree[bool]:
+    """Which arrays of a tuned network are trained."""
+    return _Tuned(trainable_arrays(network), False)
 
 
-def _each(function: Callable, *stacked: PyTree) -> PyTree:
-    """The function of every network."""
-    if _one_by_one():
-        return jax.lax.map(lambda arguments: function(*arguments), stacked)
-    return jax.vmap(function)(*stacked)
+def _without_omegas(network: CoordinateMLP) -> CoordinateMLP:
+    """The structure of a network, the same whatever its ω: only shapes stand for its arrays."""
+    zero, plans = Constant(0.0), []
+    for layer in network.layers:
+        rows, columns = layer.weight.shape
+        bias = None if layer.bias is None else zero
+        plans.append(LayerPlan(layer.role, rows, columns, layer.activation, zero, bias, trainable=layer.trainable))
+    return eqx.filter_eval_shape(CoordinateMLP, Blueprint("", tuple(plans)), key=jax.random.key(0))
 
 
-def _one_by_one() -> bool:
-    """Networks take turns on a CPU, which a single one keeps busy; elsewhere all go at once."""
-    # Within one program, 21 networks of width 16 take 1.2 to 1.4 times as long at once (two cores) as in turns.
-    return jax.default_backend() == "cpu"
-
-
-def _move(array: Array, rate: Array, update: Array, second_moment: Array) -> Array:
-    # With ε = 0 Adam divides zero by zero where no gradient has ever been seen, or its square underflows.
-    return array - rate * jnp.where(second_moment == 0, 0, update)
+def _stacked_rates(
+    networks: Sequence[CoordinateMLP], rates: Sequence[Rates], alike: CoordinateMLP, dtype: jnp.dtype
+) -> PyTree[Array]:
+    """The rate of every trained array, `(networks, 1, ...)`."""
+    each = [jax.tree.leaves(role_rates(network, rate)) for network, rate in zip(networks, rates, strict=True)]
+    shaped = [
+        jnp.asarray(of_array, dtype).reshape(-1, *[1] * array.ndim)
+        for array, of_array in zip(jax.tree.leaves(alike), zip(*each, strict=True), strict=True)
+    ]
+    return eqx.filter(_Tuned(_with_arrays(alike, shaped), None), _trained(alike))
 
 
 def _require_alike(networks: Sequence[CoordinateMLP], rates: Sequence[Rates], field: Field, steps: int) -> None:
@@ -247,22 +221,3 @@ def _shape(network: CoordinateMLP) -> list:
         (layer.weight.shape, layer.weight.dtype, layer.bias is None, layer.activation, layer.role, layer.trainable)
         for layer in network.layers
     ]
-
-
-def _digest(tree: PyTree, plan: _Plan) -> str:
-    """What must agree for a checkpoint to belong to a run: all that it starts from."""
-    digest = hashlib.sha256(repr(plan).encode())
-    for leaf in jax.tree.leaves(tree):
-        digest.update(np.asarray(leaf).tobytes())
-    return digest.hexdigest()
-
-
-def _save(path: str | os.PathLike[str], state: _State, identity: str) -> None:
-    save_state(path, state[:3], {"identity": identity, "step": state.step, "seconds": state.seconds})
-
-
-def _restore(path: str | os.PathLike[str], like: _State, identity: str) -> _State:
-    (parameters, adam, losses), header = load_state(path, like[:3])
-    if header["identity"] != identity:
-        raise ValueError(f"{path}: a checkpoint of another run; remove it, or repeat the settings it was made with")
-    return _State(parameters, adam, np.asarray(losses), header["step"], header["seconds"])

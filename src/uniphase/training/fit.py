@@ -1,0 +1,520 @@
+"""`fit`: a network, or a signal alone, and nothing else to choose.
+
+The rule is `default_recipe`: Muon in the units of the signal, at a rate that depends on the depth alone.
+"""
+
+import dataclasses
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+from jaxtyping import Float, PyTree
+from numpy.typing import ArrayLike
+
+from ..initialization.blueprint import Blueprint
+from ..initialization.moments import Moments
+from ..initialization.schemes import get_scheme
+from ..jax.files import save_network
+from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows
+from ..jax.render import evaluate_network, predict, render
+from ..recipe import Optimizer, Recipe, Units, default_recipe, default_size, position_moments
+from ..signals.arrays import array
+from ..signals.datasets import load
+from ..signals.fields import Extent, Field, Grid, Points
+from ..signals.metrics import Metrics, evaluate
+from ..signals.paths import FilePath
+from ..storage.network_file import NetworkFile
+from .loop import Checkpoint, State, Training, identify
+from .optimizers import as_arrays, muon_in_units
+from .sampling import replicate
+from .step import Problem, initial_state, split_network
+from .terms import Terms, Values, as_terms, prepare
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Steps of one call of the compiled loop. The guard looks at their mean loss, so it is part of what a fit computes.
+_CALL = 10
+# A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
+_EXPLOSION, _RETRIES = 10.0, 5
+_TELL_SECONDS = 0.5
+# Predictions of more numbers are not kept with a fit.
+_KEPT = 1 << 25
+
+Stop = Literal["steps", "seconds", "target"]
+
+
+class Progress(NamedTuple):
+    """What a callback of `fit` is told about the latest steps.
+
+    - `step`, `steps`: how far the fit is.
+    - `mse`, `snr_db`, `psnr_db`: of the latest steps. For terms other than the values of a field, `mse` is the loss and
+        `psnr_db` is NaN.
+    - `steps_per_second`, `seconds_left`: speed, and the time that is left.
+    """
+
+    step: int
+    steps: int
+    mse: float
+    snr_db: float
+    psnr_db: float
+    steps_per_second: float
+    seconds_left: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The result of `fit`.
+
+    - `network`: the fitted network.
+    - `metrics`, `test_metrics`: over all samples of the field, and of the test field if there was one. `None` if no
+        field was among the terms.
+    - `losses`: the mean squared error of every step, before its update and on its batch. With terms other than the
+        values of one field: the sum of their losses, each in its own units.
+    - `stop`: why it ended: `"steps"`, `"seconds"` or `"target"`.
+    - `steps`, `seconds`, `recipe`, `seed`: what was done.
+    - `field`, `moments`, `blueprint`: what it was fitted to, and what the network was drawn from, where that is known.
+    - `prediction`: the values of the network at the samples of the field; `None` if they are too many to be kept.
+
+    !!! example
+        ```python
+        result = fit("camera", size=16, steps=20, progress=False)
+        result.render((64, 64))
+        result.save("camera.uniphase")
+        result.plot().savefig("camera.png")
+        ```
+    """
+
+    network: Any
+    metrics: Metrics | None
+    test_metrics: Metrics | None
+    losses: Float[np.ndarray, " steps"]
+    stop: Stop
+    steps: int
+    seconds: float
+    recipe: Recipe
+    seed: int
+    field: Field | None
+    moments: Moments | None
+    blueprint: Blueprint | None
+    prediction: np.ndarray | None
+
+    def render(self, shape: Sequence[int] | None = None, **options: Any) -> Float[np.ndarray, "..."]:
+        """The values of the network on a grid over the domain of the field.
+
+        **Arguments:**
+
+        - `shape`: samples along each axis. Default: those of the field.
+        - `options`: `region` and `derivative`, as for `uniphase.render`.
+        """
+        field = self._require_field("render")
+        if isinstance(field, Grid):
+            shape = field.shape if shape is None else shape
+            return render(self.network, shape, extents=field.extents, align=field.align, **options)
+        if shape is None:
+            raise ValueError("shape is None, but scattered points have none; pass the samples along each axis")
+        box = list(zip(field.positions.min(axis=0).tolist(), field.positions.max(axis=0).tolist(), strict=True))
+        return render(self.network, shape, extents=box, **options)
+
+    def save(self, path: FilePath, *, training: dict[str, Any] | None = None) -> None:
+        """Write the network to a `.uniphase` file, which `load_network` reads.
+
+        **Arguments:**
+
+        - `path`: where to.
+        - `training`: what else to keep about how it was made, as JSON can hold it.
+        """
+        notes = {
+            "recipe": dataclasses.asdict(self.recipe),
+            "seed": self.seed,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "stop": self.stop,
+            "test_metrics": None if self.test_metrics is None else self.test_metrics.to_dict(),
+        }
+        file = NetworkFile.of(
+            self.network,
+            self._require_field("save"),
+            blueprint=self.blueprint,
+            moments=self.moments,
+            metrics=self.metrics,
+            training={**(training or {}), **notes},
+        )
+        save_network(path, file)
+
+    def plot(self) -> "Figure":
+        """A figure of the field, the fit, the error and the losses. It needs matplotlib."""
+        from ..plots.preview import preview_figure
+
+        field = self._require_field("plot")
+        if not isinstance(field, Grid):
+            raise ValueError(
+                "the field is scattered points, of which there is no picture; plot(render(shape)) yourself"
+            )
+        assert self.metrics is not None
+        prediction = predict(self.network, field) if self.prediction is None else self.prediction
+        return preview_figure(field, prediction, self.losses, self.metrics, "")
+
+    def _require_field(self, method: str) -> Field:
+        if self.field is None:
+            raise ValueError(
+                f"{method} needs the domain of a field, and none was fitted; use uniphase.{method}_network"
+            )
+        return self.field
+
+
+class Diverged(RuntimeError):
+    """A fit that exploded again and again, at ever smaller rates."""
+
+
+@overload
+def fit(
+    signal: FilePath | ArrayLike | Field,
+    /,
+    *,
+    scheme: str = ...,
+    width: int | None = ...,
+    depth: int | None = ...,
+    size: int | None = ...,
+    progress: bool = ...,
+    **options: Any,
+) -> Fit: ...
+
+
+@overload
+def fit(
+    network: PyTree,
+    terms: Terms,
+    /,
+    *,
+    recipe: Recipe | None = ...,
+    optimizer: optax.GradientTransformation | None = ...,
+    steps: int | None = ...,
+    seconds: float | None = ...,
+    target_db: float | None = ...,
+    test: Field | None = ...,
+    moments: Moments | None = ...,
+    domain: Sequence[Extent] | None = ...,
+    blueprint: Blueprint | None = ...,
+    seed: int = ...,
+    callback: Callable[[Progress], Any] | None = ...,
+    checkpoint: FilePath | None = ...,
+    checkpoint_seconds: float = ...,
+    resume: bool = ...,
+) -> Fit: ...
+
+
+def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
+    """Fit a network to what is known about a field; or fit a signal, with a network that follows from it.
+
+    **Arguments:**
+
+    With a signal alone, `fit(signal)`:
+
+    - `signal`: the name or the path of an image, a sound or an array; or an array; or a field.
+    - `scheme`, `width`, `depth`: the initialization, and the size of the network. Default: by the signal.
+    - `size`: resize the signal first, so that its longest axis has this many samples.
+    - `progress`: whether to show a line of progress. Default: yes.
+
+    With a network, `fit(network, terms)`:
+
+    - `network`: a `CoordinateMLP`, or any Equinox module that maps one position to the channels there.
+    - `terms`: a field, whose values are to be fitted; a term, such as `Values(field)`; a plain function
+        `loss(network, key)`; or a list of these, whose losses are added.
+
+    In both cases:
+
+    - `recipe`: how to train. Default: `default_recipe`.
+    - `optimizer`: any `optax.GradientTransformation`, in place of the recipe's optimizer and rate.
+    - `steps`: that many steps, in place of the recipe's.
+    - `seconds`: end after this time. The rate falls with whichever of time and steps is further.
+    - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this.
+    - `test`: a field to measure at the end, e.g. the same image at a higher resolution.
+    - `moments`: those of the signal, if they are known already.
+    - `domain`: `(low, high)` of every coordinate, for the default optimizer of terms that have no positions.
+    - `blueprint`: what the network was drawn from, to be saved with it.
+    - `seed`: of the batches, and with a signal alone of the network.
+    - `callback`: called about twice a second with a `Progress`.
+    - `checkpoint`, `checkpoint_seconds`: a file for the state of the fit, and how often it is written. An interrupt
+        writes it as well.
+    - `resume`: go on from `checkpoint`, if it exists. The result is that of a fit never interrupted, to the last bit.
+
+    **Returns:**
+
+    A `Fit`. If the loss explodes, the fit goes back to its last good state with half the rate, with a warning; after a
+    few times it raises `Diverged`.
+
+    !!! example
+        ```python
+        result = fit(network, field, steps=20)
+        print(result.metrics.snr_db)
+
+        result = fit("camera", size=16, steps=20)
+
+        loss = lambda network, key: jnp.square(network(positions) - 1.0).mean()
+        result = fit(network, loss, optimizer=optax.adam(1e-3), steps=20)
+        ```
+    """
+    return _fit_signal(network, **options) if terms is None else _fit_network(network, terms, **options)
+
+
+def _fit_signal(
+    signal: Any,
+    *,
+    scheme: str = "uniform-phase",
+    width: int | None = None,
+    depth: int | None = None,
+    size: int | None = None,
+    progress: bool = True,
+    seed: int = 0,
+    moments: Moments | None = None,
+    **options: Any,
+) -> Fit:
+    if isinstance(signal, eqx.Module):
+        raise ValueError("a network was passed without what to fit it to; pass fit(network, field)")
+    _require_seed(seed)
+    field = _as_field(signal, size)
+    values = Values(field, moments)
+    default_width, default_depth = default_size(field)
+    blueprint = get_scheme(scheme).blueprint(
+        values.signal_moments,
+        width=default_width if width is None else width,
+        depth=default_depth if depth is None else depth,
+    )
+    network = CoordinateMLP(blueprint, key=jax.random.key(seed))
+    if progress and "callback" not in options:
+        options["callback"] = _progress_line
+    return _fit_network(network, values, seed=seed, blueprint=blueprint, **options)
+
+
+def _as_field(signal: Any, size: int | None) -> Field:
+    if isinstance(signal, Grid | Points):
+        if size is not None:
+            raise ValueError(f"size is {size}, but a field is fitted as it is; load the signal at that size")
+        return signal
+    if isinstance(signal, str | os.PathLike):
+        return load(signal, size=size)
+    return array(signal, size=size)
+
+
+def _progress_line(progress: Progress) -> None:
+    """One line, written over itself."""
+    last = progress.step == progress.steps
+    line = f"step {progress.step}/{progress.steps}  SNR {progress.snr_db:.2f} dB  {progress.seconds_left:.0f} s left"
+    print(f"\r{line:<60}", end="\n" if last else "", file=sys.stderr, flush=True)
+
+
+def _fit_network(
+    network: Any,
+    terms: Terms,
+    *,
+    recipe: Recipe | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    steps: int | None = None,
+    seconds: float | None = None,
+    target_db: float | None = None,
+    test: Field | None = None,
+    moments: Moments | None = None,
+    domain: Sequence[Extent] | None = None,
+    blueprint: Blueprint | None = None,
+    seed: int = 0,
+    callback: Callable[[Progress], Any] | None = None,
+    checkpoint: FilePath | None = None,
+    checkpoint_seconds: float = 10.0,
+    resume: bool = False,
+) -> Fit:
+    _require_seed(seed)
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds is {seconds}; it must be positive")
+    if target_db is not None and not math.isfinite(target_db):
+        raise ValueError(f"target_db is {target_db}; it must be finite")
+    known = tuple(_with_moments(term, moments) for term in as_terms(terms))
+    values = next((term for term in known if isinstance(term, Values)), None)
+    for term in known:
+        if isinstance(term, Values):
+            _require_sizes(network, term.field)
+    recipe = _recipe(network, values, recipe, optimizer, steps)
+    dtype = dtype_of(network)
+    parameters, frozen, static = replicate(split_network(network))
+    rule = _Rule(recipe.optimizer, optimizer)
+    settings = replicate(_units(network, known, moments, domain)) if recipe.optimizer == "muon" else None
+    prepared = tuple(prepare(term, dtype) for term in known)
+    problem = Problem(prepared, frozen, static, settings, rule, recipe.batch)
+    scale = values.variance if values is not None and len(known) == 1 else 1.0
+    plan = _FallingPlan(recipe, seconds, target_db, scale, None if values is None else values.field, callback)
+    identity = "" if checkpoint is None else identify((recipe, seed, str(static)), (parameters, frozen), known)
+    losses = np.full(recipe.steps, np.nan, dtype)
+    training = Training(problem, plan, seed, losses, Checkpoint(checkpoint, checkpoint_seconds, identity))
+    state = State(parameters, initial_state(problem, parameters))
+    state, stop = training.run(training.checkpoint.restore(state, losses) if resume else state)
+    fitted = eqx.combine(state.parameters, frozen, static)
+    del training, problem, prepared  # and with them the samples on the device, before the predictions take as much
+    field = None if values is None else values.field
+    prediction = None if field is None else predict(fitted, field)
+    return Fit(
+        fitted,
+        None if field is None or prediction is None else evaluate(prediction, field),
+        None if test is None else evaluate_network(fitted, test),
+        scale * losses[: state.step].astype(np.float64),
+        stop,  # pyright: ignore[reportArgumentType]
+        state.step,
+        state.seconds,
+        recipe,
+        seed,
+        field,
+        None if values is None else values.signal_moments,
+        blueprint,
+        prediction if prediction is not None and prediction.size <= _KEPT else None,
+    )
+
+
+def _require_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed is {seed}; it must lie between 0 and 2³² - 1")
+
+
+def _with_moments(term: Any, moments: Moments | None) -> Any:
+    if isinstance(term, Values) and term.moments is None and moments is not None:
+        return Values(term.field, moments)
+    return term
+
+
+def _require_sizes(network: Network, field: Field) -> None:
+    """The network takes the field's coordinates, and gives its channels."""
+    position = jax.ShapeDtypeStruct((1, field.in_size), dtype_of(network))
+    try:
+        found = eqx.filter_eval_shape(evaluate_rows, network, position).shape[1]
+    except Exception as error:  # whatever somebody's network raises
+        reason = str(error).strip().partition("\n")[0]
+        raise ValueError(
+            f"the network does not take positions of {field.in_size} coordinates, as the field has ({reason}); draw it "
+            "from the moments of the field"
+        ) from error
+    if found != field.out_size:
+        raise ValueError(
+            f"the network has {found} channels, but the field has {field.out_size}; draw it from the moments of the "
+            "field"
+        )
+
+
+def _recipe(
+    network: Any,
+    values: Values | None,
+    recipe: Recipe | None,
+    optimizer: optax.GradientTransformation | None,
+    steps: int | None,
+) -> Recipe:
+    layered = network if isinstance(network, CoordinateMLP) else None
+    recipe = default_recipe(None if values is None else values.field, layered) if recipe is None else recipe
+    if recipe.optimizer == "muon" and layered is None and optimizer is None:
+        raise ValueError(
+            f"the recipe has Muon in units of the layers, but {type(network).__name__} is no CoordinateMLP; pass "
+            "optimizer=, or a recipe with adam"
+        )
+    if optimizer is not None:
+        recipe = replace(recipe, optimizer="given", learning_rate=1.0, final_fraction=1.0)
+    return recipe if steps is None else replace(recipe, steps=steps)
+
+
+def _units(network: CoordinateMLP, terms: Sequence[Any], moments: Moments | None, domain: Any) -> Units:
+    """The units of the default optimizer, from all positions that the terms draw."""
+    found = [position_moments(domain)] if domain is not None else []
+    found += [term.position_moments() for term in terms if hasattr(term, "position_moments")]
+    moments = next((term.signal_moments for term in terms if isinstance(term, Values)), moments)
+    if not found or moments is None:
+        raise ValueError(
+            "the default optimizer goes by the positions and the moments of a signal, and these terms have none; pass "
+            "domain=[(low, high), ...] and moments=prescribe_moments(...), or an optimizer="
+        )
+    means = np.stack([np.asarray(mean, np.float64) for mean, _ in found])
+    covariance = np.mean([np.asarray(covariance, np.float64) for _, covariance in found], axis=0)
+    positions = means.mean(axis=0), covariance + np.atleast_2d(np.cov(means.T, ddof=0))
+    return as_arrays(Units.at(positions, moments, network.width), network)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """The optimizer of a recipe, or a given one."""
+
+    name: Optimizer
+    given: optax.GradientTransformation | None
+
+    def build(self, network: Any, settings: PyTree) -> optax.GradientTransformation:
+        if self.given is not None:
+            return self.given
+        direction = muon_in_units(network, settings) if self.name == "muon" else optax.scale_by_adam()
+        return optax.chain(direction, optax.scale(-1.0))
+
+
+@dataclass(frozen=True)
+class _FallingPlan:
+    """A rate that falls along a cosine with the share of steps or of time, and a guard against divergence."""
+
+    recipe: Recipe
+    seconds: float | None
+    target_db: float | None
+    scale: float  # what a loss of 1 is as a mean squared error
+    field: Field | None
+    callback: Callable[[Progress], Any] | None
+    most: int = _CALL
+    told: list[float] = dataclasses.field(default_factory=lambda: [0.0])
+
+    @property
+    def steps(self) -> int:
+        return self.recipe.steps
+
+    def count(self, state: State) -> int:
+        return self.most
+
+    def factors(self, state: State) -> np.ndarray:
+        recipe = self.recipe
+        share = (state.step + np.arange(self.most)) / recipe.steps
+        if self.seconds is not None:
+            share = np.maximum(share, state.seconds / self.seconds)
+        fall = (1 + np.cos(np.pi * np.minimum(share, 1.0))) / 2
+        rates = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
+        return np.float32(state.rate_scale) * rates.astype(np.float32)
+
+    def review(self, good: State, state: State, losses: np.ndarray) -> State:
+        """Back to the last good state with half the rate, if the loss exploded."""
+        if state.latest < _EXPLOSION * min(state.best, float(losses[0])):  # nan is not less either
+            return replace(state, best=min(state.best, state.latest))
+        retreats = state.retreats + 1
+        message = f"the loss exploded at step {state.step}"
+        if retreats > _RETRIES:
+            raise Diverged(f"{message}, for the {retreats}th time although the rate was halved each time; lower it")
+        warnings.warn(f"{message}; going on from step {good.step} with half the rate", stacklevel=2)
+        return replace(good, rate_scale=state.rate_scale / 2, retreats=retreats, seconds=state.seconds)
+
+    def after_call(self, state: State) -> str | None:
+        now = time.perf_counter()
+        due = now - self.told[0] > _TELL_SECONDS or state.step == self.steps
+        if self.callback is not None and due:
+            self.callback(self._progress(state))
+            self.told[0] = now
+        if self.target_db is not None and _decibels(state.latest) >= self.target_db:
+            return "target"
+        return "seconds" if self.seconds is not None and state.seconds >= self.seconds else None
+
+    def _progress(self, state: State) -> Progress:
+        mse, peak = self.scale * state.latest, math.nan
+        if self.field is not None:
+            low, high = self.field.value_range
+            peak = _decibels(mse / (high - low) ** 2) if high > low else math.inf
+        speed = state.step / state.seconds
+        left = (self.steps - state.step) / speed
+        left = left if self.seconds is None else min(left, max(0.0, self.seconds - state.seconds))
+        return Progress(state.step, self.steps, mse, _decibels(state.latest), peak, speed, left)
+
+
+def _decibels(loss: float) -> float:
+    return -10 * math.log10(loss) if loss > 0 else math.inf

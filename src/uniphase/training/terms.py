@@ -1,0 +1,157 @@
+"""Terms: what is known about a field, and what `fit` draws from.
+
+A term is something known about a field: its value at a point, say. It can draw some of its observations, and say how
+far a network is from each, in units in which 1 means that nothing is known. `Values` is one of them; a class with the
+three methods of `Term`, or a plain function `loss(network, key)`, is a term as well.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from ..initialization.moments import Moments, estimate_moments
+from ..jax.network import Network, evaluate_rows
+from ..signals.fields import Field, Grid, Points
+from .sampling import Samples
+
+PositionMoments = tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, "in_size in_size"]]
+
+
+@runtime_checkable
+class Term(Protocol):
+    """What `fit` asks of a term. It may be an `eqx.Module`, whose arrays then are not compiled in.
+
+    !!! example
+        ```python
+        class Slopes(eqx.Module):
+            positions: jax.Array  # (samples, in_size)
+            slopes: jax.Array  # (samples, out_size, in_size)
+
+            def draw(self, key, n):
+                return jax.random.randint(key, (n,), 0, len(self.positions))
+
+            def loss(self, network, batch):
+                error = gradient(network, self.positions[batch]) - self.slopes[batch]
+                return jnp.square(error).mean(axis=(1, 2)) / jnp.square(self.slopes).mean()
+
+            def position_moments(self):
+                return self.positions.mean(axis=0), jnp.cov(self.positions.T)
+        ```
+    """
+
+    def draw(self, key: PRNGKeyArray, n: int) -> PyTree:
+        """About `n` observations: arrays that have them along their first axis."""
+        ...
+
+    def loss(self, network: Network, batch: PyTree) -> Float[Array, " n"]:
+        """How far a network is from each observation of a batch; 1 on average if it knows nothing."""
+        ...
+
+    def position_moments(self) -> tuple[Any, Any]:
+        """The mean and the covariance of the positions that are drawn, which set the optimizer's units."""
+        ...
+
+
+Loss = Callable[[Any, PRNGKeyArray], Array]
+Terms = Field | Term | Loss | Sequence[Field | Term | Loss]
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The values of a field at its samples, by their squared error in units of the signal's variance.
+
+    **Arguments:**
+
+    - `field`: the samples. `fit(network, field)` is short for `fit(network, Values(field))`.
+    - `moments`: of the field, if they are known already.
+
+    !!! example
+        ```python
+        result = fit(network, Values(field), steps=20)
+        ```
+    """
+
+    field: Field
+    moments: Moments | None = None
+
+    @functools.cached_property
+    def signal_moments(self) -> Moments:
+        """The moments of the field."""
+        return estimate_moments(self.field) if self.moments is None else self.moments
+
+    @property
+    def variance(self) -> float:
+        """The variance over all samples and channels, the unit of the loss."""
+        moments = self.signal_moments
+        return float(np.trace(moments.regularized_covariance)) / moments.out_size + float(np.var(moments.mean))
+
+    def position_moments(self) -> PositionMoments:
+        """The mean and the covariance of the positions."""
+        return self.field.position_moments()
+
+    def prepare(self, dtype: jnp.dtype) -> "SampledValues":
+        """The same with its samples on the devices. `fit` asks for it once."""
+        return SampledValues(Samples.of(self.field, dtype), np.asarray(self.variance, dtype))
+
+    def draw(self, key: PRNGKeyArray, n: int) -> PyTree:
+        """Indices of some samples, and what each counts."""
+        return self._prepared.draw(key, n)
+
+    def loss(self, network: Network, batch: PyTree) -> Float[Array, " n"]:
+        """The squared error of each sample, in units of the variance."""
+        return self._prepared.loss(network, batch)
+
+    @functools.cached_property
+    def _prepared(self) -> "SampledValues":
+        return self.prepare(jnp.result_type(float))
+
+
+class SampledValues(eqx.Module):
+    """`Values` with its samples on the devices."""
+
+    samples: Samples
+    variance: Any  # an array, so that it is not compiled in
+
+    def draw(self, key: PRNGKeyArray, n: int) -> tuple[Int[Array, " drawn"], Float[Array, " drawn"]]:
+        return self.samples.draw(key, n)
+
+    def loss(self, network: Network, batch: tuple[Array, Array]) -> Float[Array, " n"]:
+        indices, weights = batch
+        positions, values = self.samples.at(indices)
+        error = evaluate_rows(network, positions) - values
+        return weights * jnp.square(error).mean(axis=1) / self.variance
+
+
+class FunctionTerm(eqx.Module):
+    """A plain function `loss(network, key)`, which draws whatever it needs and returns one number."""
+
+    function: Loss = eqx.field(static=True)
+
+
+def as_terms(terms: Terms) -> tuple[Values | Term | FunctionTerm, ...]:
+    """Whatever `fit` takes, as a tuple of terms."""
+    if isinstance(terms, list | tuple):
+        if not terms:
+            raise ValueError("terms is empty; pass a field, a term, a function loss(network, key), or several of them")
+        return tuple(term for entry in terms for term in as_terms(entry))
+    if isinstance(terms, Grid | Points):
+        return (Values(terms),)
+    if isinstance(terms, Values | Term | FunctionTerm):
+        return (terms,)
+    if callable(terms):
+        return (FunctionTerm(terms),)
+    raise ValueError(
+        f"terms has a {type(terms).__name__}; pass a field, a term with draw, loss and position_moments, or a function "
+        "loss(network, key)"
+    )
+
+
+def prepare(term: Any, dtype: jnp.dtype) -> Any:
+    """A term as it is trained on, on the devices."""
+    return term.prepare(dtype) if hasattr(term, "prepare") else term
