@@ -4,13 +4,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import uniphase
 from uniphase.initialization.moments import estimate_moments, prescribe_moments
 from uniphase.initialization.schemes import cvp26_0, relu, uniform_phase
 from uniphase.jax.diagnostics import (
-    activations,
     diagnose,
     jacobian,
     jacobian_spectra,
+    layer_outputs,
     network_moments,
     phase_statistics,
 )
@@ -22,8 +23,8 @@ NETWORK = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=3), key=jax.rando
 X = jnp.array([0.2, -0.4])
 
 
-def test_activations_run_from_the_position_to_the_channels():
-    h = activations(NETWORK, X)
+def test_layer_outputs_run_from_the_position_to_the_channels():
+    h = layer_outputs(NETWORK, X)
     assert [len(a) for a in h] == [2, 16, 16, 16, 16, 2]
     np.testing.assert_array_equal(h[0], X)
     np.testing.assert_array_equal(h[-1], NETWORK(X))
@@ -31,7 +32,7 @@ def test_activations_run_from_the_position_to_the_channels():
 
 def test_jacobian_is_the_product_of_slopes_and_weights():
     """The chain rule written out, layer by layer."""
-    h = activations(NETWORK, X)
+    h = layer_outputs(NETWORK, X)
     product = np.eye(16)
     for layer, below in list(zip(NETWORK.layers, h[:-1], strict=True))[1:4]:
         product = np.diag(np.cos(layer.preactivation(below))) @ np.asarray(layer.weight) @ product
@@ -130,6 +131,29 @@ def test_networks_of_equinox_are_read_as_they_are(name):
     assert [layer.activation for layer in report.layers] == ["sine", "sine", "sine", "linear"]
     assert report.layers[1].preactivation_std > 5  # with its omega of 30
     assert not report.healthy
+
+
+def test_the_fix_for_a_model_of_equinox_initializes_it():
+    fix = diagnose(MODELS["MLP"], FIELD).fix
+    assert fix == "uniphase.initialize(model, moments, key=key)"
+    scope = {"uniphase": uniphase, "model": MODELS["MLP"], "moments": estimate_moments(FIELD), "key": KEY}
+    report = diagnose(eval(fix, scope), FIELD)
+    assert all(finding.severity == "ok" for finding in report.findings if finding.item != "moments")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        eqx.nn.MLP(2, 1, 8, 3, key=KEY),  # without sines
+        eqx.nn.MLP(2, 1, 8, 3, activation=jnp.sin, use_bias=False, key=KEY),
+        CoordinateMLP(cvp26_0((2, 1), width=8, depth=2, omega=30.0), key=KEY),
+    ],
+    ids=["relu", "no biases", "CoordinateMLP"],
+)
+def test_the_fix_for_other_models_replaces_them(model):
+    assert diagnose(model, FIELD).fix == (
+        "uniphase.CoordinateMLP(uniphase.uniform_phase(moments, width=8, depth=2), key=key)"
+    )
 
 
 def test_a_coordinate_network_and_its_layers_given_by_hand_have_one_report():

@@ -1,9 +1,10 @@
 """Diagnostics: what a network does at initialization, or at any other time.
 
-Activations are numbered from the coordinates, 0, through the output of the input layer, 1, to the channels at the end.
+Activations are the outputs of layers. They are numbered from the coordinates, 0, through the output of the input layer,
+1, to the channels at the end.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,22 +13,29 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..diagnosis.chain import layer_name, read_chain, recognize_activation
+from ..diagnosis.chain import read_chain
 from ..diagnosis.report import Report, examine, require_same_function
-from ..initialization.moments import EPSILON, Moments, combine_statistics
+from ..initialization.moments import Moments, combine_statistics, estimate_moments
+from ..initialization.schemes import get_scheme
 from ..signals.fields import Field
+from .initialization import fitting_plans
 from .network import CoordinateMLP
+from .reading import ReadLayer, as_function, read_layers
 
 # Positions whose Jacobians are held in memory at once.
 _BLOCK = 256
 
 
-def activations(network: CoordinateMLP, x: Float[Array, " in_size"]) -> list[Float[Array, " _"]]:
+def layer_outputs(network: CoordinateMLP, x: Float[Array, " in_size"]) -> list[Float[Array, " _"]]:
     """The position itself and the output of every layer.
+
+    **Arguments:**
+
+    - `network`, `x`: a network and one position.
 
     !!! example
         ```python
-        h = activations(network, jnp.zeros(2))
+        h = layer_outputs(network, jnp.zeros(2))
         h[-1]  # the channels: network(jnp.zeros(2))
         ```
     """
@@ -44,7 +52,7 @@ def jacobian(
 
     **Arguments:**
 
-    - `network`, `x`: where to look.
+    - `network`, `x`: a network and one position.
     - `start`, `stop`: numbers of activations, `0 <= start <= stop <= len(network.layers)`. By default from the
         coordinates to the channels.
 
@@ -65,7 +73,7 @@ def jacobian(
             h = layer(h)
         return h
 
-    return jax.jacfwd(between)(activations(network, x)[start])
+    return jax.jacfwd(between)(layer_outputs(network, x)[start])
 
 
 @eqx.filter_jit
@@ -73,6 +81,11 @@ def jacobian_spectra(
     network: CoordinateMLP, positions: Float[Array, "samples in_size"], start: int = 0, stop: int | None = None
 ) -> Float[Array, "samples rank"]:
     """The singular values of `jacobian` at each position, from the largest to the smallest.
+
+    **Arguments:**
+
+    - `network`, `start`, `stop`: as for `jacobian`.
+    - `positions`: a row for each.
 
     !!! example
         ```python
@@ -85,7 +98,7 @@ def jacobian_spectra(
 
 
 class PhaseStatistics(NamedTuple):
-    """How the preactivations z of a sine layer lie, over all of its neurons and positions.
+    """How the preactivations z of a sine layer are distributed, over all of its neurons and positions.
 
     - `layer`: the number of the activation that they lead to.
     - `mean`, `std`: of z, unwrapped.
@@ -103,7 +116,12 @@ class PhaseStatistics(NamedTuple):
 
 
 def phase_statistics(network: CoordinateMLP, positions: Float[Array, "samples in_size"]) -> list[PhaseStatistics]:
-    """The wrapped-phase statistics of every sine layer.
+    """The statistics of the phases of every sine layer.
+
+    **Arguments:**
+
+    - `network`: layers without sines are left out.
+    - `positions`: a row for each.
 
     !!! example
         ```python
@@ -119,7 +137,7 @@ def phase_statistics(network: CoordinateMLP, positions: Float[Array, "samples in
 @eqx.filter_jit
 def _phase_sums(network: CoordinateMLP, positions: Array) -> list[list[Array]]:
     def preactivations(x):
-        outputs = activations(network, x)
+        outputs = layer_outputs(network, x)
         return [layer.preactivation(h) for layer, h in zip(network.layers, outputs[:-1], strict=True)]
 
     rows = []
@@ -131,9 +149,15 @@ def _phase_sums(network: CoordinateMLP, positions: Array) -> list[list[Array]]:
 
 
 def network_moments(
-    network: CoordinateMLP, positions: Float[Array, "samples in_size"], *, epsilon: float = EPSILON
+    network: CoordinateMLP, positions: Float[Array, "samples in_size"], *, epsilon: float | None = None
 ) -> Moments:
-    """The moments of a network over some positions: what `estimate_moments` says of a field, with exact derivatives.
+    """The moments of a network over some positions, as `estimate_moments` for a field, with exact derivatives.
+
+    **Arguments:**
+
+    - `network`: whose moments.
+    - `positions`: a row for each.
+    - `epsilon`: the ridge, as for `estimate_moments`.
 
     !!! example
         ```python
@@ -175,11 +199,11 @@ def diagnose(
     - `layers`: for other models, `(weight, bias, activation, omega)` for each layer by name, in the order in which
         the model applies activation(omega · (W x + b)). The activation is "sine", "sincos", "tanh", "relu", "silu",
         "gelu" or "linear"; a bias may be `None`.
-    - `seed`: of the samples that are looked at and of the networks that it is compared to.
+    - `seed`: of the samples that are measured and of the networks that it is compared with.
 
     **Returns:**
 
-    A `Report`, which prints as a table and a list of verdicts.
+    A `Report`, which prints as a table and a list of verdicts, with a call that fixes what was found.
 
     !!! example
         ```python
@@ -191,71 +215,20 @@ def diagnose(
         print(diagnose(one_layer, field, layers={"inner": (w, b, "sine", 30.0), "outer": (v, None, "linear", 1.0)}))
         ```
     """
-    chain = read_chain(dict(_layers_of(model)) if layers is None else layers)
-    scalar = getattr(model, "in_size", None) == "scalar"
-
-    def values(positions: np.ndarray) -> np.ndarray:
-        columns = jnp.asarray(positions[:, 0] if scalar else positions)
-        outputs = np.asarray(jax.vmap(model)(columns))
-        return outputs.reshape(len(positions), -1)
-
-    require_same_function(chain, field, values)
-    return examine(chain, field, moments, seed=seed)
+    read = read_layers(model) if layers is None else []
+    stated = {layer.name: (layer.weight, layer.bias, layer.activation, layer.omega) for layer in read}
+    chain = read_chain(stated if layers is None else layers)
+    require_same_function(chain, field, as_function(model))
+    moments = estimate_moments(field) if moments is None else moments
+    return examine(chain, field, moments, fix=_fix(model, read, moments), seed=seed)
 
 
-def _layers_of(model: Callable[..., Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """What `diagnose` has to be told of other models."""
-    if isinstance(model, CoordinateMLP):
-        for index, layer in enumerate(model.layers):
-            name = layer_name(index, len(model.layers))
-            yield name, (layer.weight, layer.bias, layer.activation, layer.omega)
-        return
-    parts = list(_parts(model))
-    if not parts or not isinstance(parts[0][1], eqx.nn.Linear):
-        first = type(parts[0][1] if parts else model).__name__
-        raise ValueError(
-            f"the model begins with {first}, and only linear layers can be read; "
-            "pass layers={name: (weight, bias, activation, omega), ...}"
-        )
-    starts = [index for index, (_, part) in enumerate(parts) if isinstance(part, eqx.nn.Linear)]
-    for start, stop in zip(starts, [*starts[1:], len(parts)], strict=True):
-        name, linear = parts[start]
-        activation, omega = _activation(name, [part for _, part in parts[start + 1 : stop]])
-        yield name, (linear.weight, linear.bias, activation, omega)
-
-
-def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The linear layers and the functions between them, in the order in which they are applied."""
-    if isinstance(model, eqx.nn.MLP):
-        linears = [linear for layer in model.layers for linear in _unstack(layer)]
-        for index, linear in enumerate(linears):
-            yield f"{name}layers.{index}", linear
-            last = index == len(linears) - 1
-            yield f"{name}activation", model.final_activation if last else model.activation
-    elif isinstance(model, eqx.nn.Sequential):
-        for index, layer in enumerate(model.layers):
-            yield from _parts(layer, f"{name}layers.{index}.")
-    else:
-        yield name.removesuffix("."), model
-
-
-def _unstack(linear: eqx.nn.Linear) -> list[eqx.nn.Linear]:
-    """The layers of an MLP with `scan=True`, which keeps the hidden ones in one array."""
-    if linear.weight.ndim == 2:
-        return [linear]
-    return [jax.tree.map(lambda leaf, i=i: leaf[i], linear) for i in range(len(linear.weight))]
-
-
-def _activation(name: str, functions: list[Any]) -> tuple[str, float]:
-    def composed(z: np.ndarray) -> np.ndarray:
-        h = jnp.asarray(z)
-        for function in functions:
-            h = function(h)
-        return np.asarray(h)
-
+def _fix(model: Callable[..., Any], layers: list[ReadLayer], moments: Moments) -> str | None:
+    """The call that initializes a model of others, if it fits; otherwise a network of ours replaces it."""
+    if isinstance(model, CoordinateMLP) or not layers:
+        return None
     try:
-        return recognize_activation(composed)
-    except Exception as error:  # any function may stand here, and may fail in any way
-        raise ValueError(
-            f"cannot read what follows {name}: {error}; pass layers={{name: (weight, bias, activation, omega), ...}}"
-        ) from error
+        fitting_plans(layers, moments, get_scheme("uniform-phase"))
+    except ValueError:
+        return None
+    return "uniphase.initialize(model, moments, key=key)"

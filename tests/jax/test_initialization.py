@@ -1,0 +1,176 @@
+import itertools
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from uniphase.initialization.moments import prescribe_moments
+from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, uniform_phase
+from uniphase.jax.initialization import initialize
+from uniphase.jax.network import CoordinateMLP
+
+MOMENTS = prescribe_moments(mean=[1.0, -2.0, 0.5], covariance=[2.0, 0.5, 0.1], length_scale=[0.1, 0.3])
+KEY = jax.random.key(0)
+X = np.random.default_rng(0).uniform(-1, 1, (20, 2))
+
+
+def sine(omega: float):
+    return lambda z: jnp.sin(omega * z)
+
+
+def mlp(activation, depth: int = 3, **options) -> eqx.nn.MLP:
+    return eqx.nn.MLP(2, 3, 16, depth, activation=activation, key=KEY, **options)
+
+
+def sequential(*omegas: float, widths=(16, 16, 16)) -> eqx.nn.Sequential:
+    sizes = (2, *widths, 3)
+    linears = [eqx.nn.Linear(n, m, key=KEY) for n, m in itertools.pairwise(sizes)]
+    sines = [eqx.nn.Lambda(sine(omega)) for omega in omegas]
+    between = [part for pair in zip(linears[:-1], sines, strict=True) for part in pair]
+    return eqx.nn.Sequential([*between, linears[-1]])
+
+
+def assert_same_function(model, blueprint):
+    """The network that the blueprint describes, drawn from the same random numbers."""
+    expected = jax.vmap(CoordinateMLP(blueprint, key=KEY))(jnp.asarray(X))
+    np.testing.assert_allclose(jax.vmap(model)(jnp.asarray(X)), expected, rtol=0, atol=1e-11)  # float64 phases of ~100
+
+
+MODELS = {
+    "MLP": lambda: mlp(sine(30.0)),
+    "scanned MLP": lambda: mlp(sine(7.0), scan=True),
+    "Sequential": lambda: sequential(7.0, 3.0, 1.0),
+    "CoordinateMLP": lambda: CoordinateMLP(sm20((2, 3), width=16, depth=2, official_output=True), key=KEY),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_the_function_has_the_law_of_the_blueprint_whatever_omega(make, x64):
+    model = make()
+    before = jax.tree.map(lambda leaf: leaf, model)
+    drawn = initialize(model, MOMENTS, key=KEY)
+    assert_same_function(drawn, uniform_phase(MOMENTS, width=16, depth=2))
+    assert jax.tree.structure(drawn) == jax.tree.structure(model)
+    assert eqx.tree_equal(model, before)
+
+
+@pytest.mark.parametrize("name", ["sm20", "cvp26-0", "cvp26-1"])
+def test_schemes_with_an_omega_take_the_models(name, x64):
+    model = initialize(mlp(sine(20.0)), scheme=name, key=KEY)
+    assert_same_function(model, get_scheme(name).blueprint((2, 3), width=16, depth=2, omega=20.0, hidden_omega=20.0))
+    assert not model.layers[-1].bias.any()  # the blueprint has none
+
+
+def test_options_are_the_schemes(x64):
+    model = initialize(mlp(sine(30.0)), scheme="sm20", omega=82.0, official_output=True, key=KEY)
+    assert_same_function(model, sm20((2, 3), width=16, depth=2, omega=82.0, hidden_omega=30.0, official_output=True))
+
+
+@pytest.mark.parametrize(("name", "activation"), [("relu", jax.nn.relu), ("silu", jax.nn.silu), ("gelu", jax.nn.gelu)])
+def test_other_activations(name, activation, x64):
+    model = initialize(mlp(activation, use_bias=False), scheme=name, key=KEY)
+    assert_same_function(model, get_scheme(name).blueprint((2, 3), width=16, depth=2))
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_every_scheme_on_its_own_network(name, x64):
+    blueprint = get_scheme(name).blueprint(MOMENTS, width=16, depth=2)
+    model = CoordinateMLP(blueprint, key=jax.random.key(1))
+    assert_same_function(initialize(model, MOMENTS, name, key=KEY), blueprint)
+
+
+def test_the_type_of_the_arrays_stays():
+    model = mlp(sine(30.0), dtype=jnp.float16)
+    assert {leaf.dtype for leaf in jax.tree.leaves(initialize(model, MOMENTS, key=KEY)) if eqx.is_array(leaf)} == {
+        jnp.dtype(jnp.float16)
+    }
+
+
+def test_drawn_laws():
+    """Kolmogorov–Smirnov against the laws themselves, with a chance of 1e-6 each to fail by chance."""
+    model = eqx.nn.MLP(2, 3, 128, 3, activation=sine(30.0), key=KEY)
+    hidden = initialize(model, MOMENTS, key=KEY).layers[1]
+    phases, weights = 30 * np.asarray(hidden.bias), 30 * np.asarray(hidden.weight).ravel()
+    assert stats.kstest(phases, stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > 1e-6
+    assert stats.kstest(weights, stats.norm(scale=math.sqrt(2 / 128)).cdf).pvalue > 1e-6
+    assert stats.kstest(weights / 30, stats.norm(scale=math.sqrt(2 / 128)).cdf).pvalue < 1e-6  # without ω: told apart
+
+
+@eqx.filter_jit
+def ensemble(model, keys):
+    """f, (f - μ)(f - μ)ᵀ and ∇fᵀΣ⁻¹∇f at one position, for a model drawn anew with each key."""
+    position, mean = jnp.array([0.3, -0.7]), jnp.asarray(MOMENTS.mean, jnp.float32)
+    precision = jnp.asarray(np.linalg.inv(MOMENTS.covariance), jnp.float32)
+
+    def statistics(key):
+        drawn = initialize(model, MOMENTS, key=key)
+        centered, slopes = drawn(position) - mean, jax.jacfwd(drawn)(position)
+        products = jnp.outer(centered, centered).ravel(), (slopes.T @ precision @ slopes).ravel()
+        return jnp.concatenate([centered, *products])
+
+    return jax.vmap(statistics)(keys)
+
+
+UNEVEN = {
+    "narrowing": sequential(30.0, 3.0, 1.0, widths=(12, 5, 3)),
+    "widening": sequential(1.0, 2.0, 30.0, widths=(3, 5, 12)),
+}
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_moments_are_matched_also_where_the_widths_differ(name):
+    """Initialization under `jit` and `vmap`; bounds as in test_theory."""
+    samples = np.asarray(ensemble(UNEVEN[name], jax.random.split(jax.random.key(1), 10_000)), np.float64)
+    expected = np.concatenate([np.zeros(3), MOMENTS.covariance.ravel(), MOMENTS.structure_tensor.ravel()])
+    error = samples.std(axis=0, ddof=1) / math.sqrt(len(samples))
+    assert (np.abs(samples.mean(axis=0) - expected) < stats.norm.isf(1e-6 / 2 / len(expected)) * error + 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "moments", "scheme", "message"),
+    [
+        (mlp(sine(30.0)), None, "relu", "layer 'layers.0' has 2 → 16, sine, but relu has 2 → 16, relu there; pass"),
+        (mlp(sine(30.0)), None, "uniform-phase", r"target is \(2, 3\), but uniform-phase matches the moments"),
+        (mlp(sine(1.0)), prescribe_moments(length_scale=[1.0]), "uniform-phase", "has 2 → 16, sine, but .* has 1 → 16"),
+        (
+            mlp(sine(1.0)),
+            prescribe_moments(length_scale=[1.0, 1.0]),
+            "uniform-phase",
+            "'layers.3' has 16 → 3, .* 16 → 1",
+        ),
+        (mlp(sine(1.0)), MOMENTS, "unknown", "there is no scheme 'unknown'; the known ones are uniform-phase, sm20"),
+        (
+            mlp(sine(1.0), use_bias=False),
+            MOMENTS,
+            "uniform-phase",
+            r"'layers.0' has no bias, .* from U\(±3.142\); make",
+        ),
+        (
+            mlp(sine(1.0), use_final_bias=False),
+            MOMENTS,
+            "uniform-phase",
+            "'layers.3' has no bias, .* make the layer with",
+        ),
+        (mlp(sine(1.0), depth=0), MOMENTS, "uniform-phase", "'layers.0' has 2 → 3, linear, but .* has 2 → 2, sine"),
+        (
+            UNEVEN["narrowing"],
+            None,
+            "sm20",
+            "'layers.0' has 2 → 12, sine, but sm20 has 2 → 3, sine there; .* one by one",
+        ),
+        (
+            mlp(jax.nn.softplus),
+            MOMENTS,
+            "uniform-phase",
+            "cannot read what follows layers.0: the activation is none of",
+        ),
+        (jnp.sin, MOMENTS, "uniform-phase", "only linear layers can be read"),
+    ],
+)
+def test_what_does_not_fit_is_told(model, moments, scheme, message):
+    with pytest.raises(ValueError, match=message):
+        initialize(model, moments, scheme, key=KEY)
