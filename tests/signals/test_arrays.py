@@ -58,3 +58,29 @@ def test_arrays_are_written_as_they_are(tmp_path, values):
     stored = np.load(tmp_path / "a.NPY")
     assert stored.dtype == values.dtype
     np.testing.assert_array_equal(stored, values)
+
+
+def test_cells_are_square():
+    assert array(np.zeros((64, 256, 1))).extents == ((-0.25, 0.25), (-1.0, 1.0))
+    assert array(np.zeros((64, 256)), size=100).extents == ((-0.25, 0.25), (-1.0, 1.0))
+    assert array(np.zeros(1000)).extents == ((-1.0, 1.0),)
+    assert volume(np.zeros((3, 5, 2)), align="corners").extents == ((-0.5, 0.5), (-1.0, 1.0), (-0.25, 0.25))
+    assert volume(np.zeros((8, 12, 10)), extents=(0.0, 1.0)).extents == ((0.0, 1.0),) * 3
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float16", "float64"])
+def test_a_prediction_is_written_in_the_type_of_the_array(tmp_path, dtype):
+    stored = (random_pixels(4, 5, 6) > 100).astype(dtype)
+    field = array(stored, size=6)
+    assert field.stored == dtype
+    prediction = field.values.astype(np.float32) + np.float32(0.25)
+    write(tmp_path / "a.npy", prediction, medium=field.medium, stored=field.stored)
+    back = np.load(tmp_path / "a.npy")
+    assert back.dtype == dtype
+    np.testing.assert_array_equal(back[..., 0], stored if np.dtype(dtype).kind != "f" else stored + 0.25)
+
+
+def test_the_scaled_values_of_an_image_stay_floats(tmp_path):
+    values = np.full((2, 3, 1), 0.3, np.float32)
+    write(tmp_path / "a.npy", values, medium="gray", stored="uint8")
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), values)

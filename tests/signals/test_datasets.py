@@ -11,6 +11,7 @@ from PIL import Image
 from skimage import data
 
 from uniphase.signals import datasets
+from uniphase.signals.fields import square_extents
 from uniphase.signals.images import image
 
 _SHAPES = {
@@ -77,7 +78,13 @@ def test_native_shape(user_data, name):
     grid = datasets.load(name)
     assert grid.values.shape == _SHAPES[name]
     assert grid.values.dtype == np.float32
-    assert grid.extents == (((-100.0, 100.0),) if name == "bach" else ((-1.0, 1.0),) * 2)
+    assert grid.extents == (((-100.0, 100.0),) if name == "bach" else square_extents(grid.shape))
+
+
+@pytest.mark.parametrize("size", [None, 50])
+def test_the_domain_of_the_paper(size):
+    grid = datasets.load("coffee", size=size, align="corners", extents=(-1.0, 1.0))
+    assert grid.extents == ((-1.0, 1.0), (-1.0, 1.0))
 
 
 @pytest.mark.parametrize(("name", "space", "mean"), _MEANS)
@@ -162,6 +169,7 @@ def test_wrong_download(monkeypatch):
 def test_a_path(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", np.zeros((4, 6, 4)))
     assert datasets.load(tmp_path / "a.npy", axes=3).shape == (4, 6, 4)
+    assert datasets.load(tmp_path / "a.npy", axes=3, extents=(0.0, 3.0)).extents == ((0.0, 3.0),) * 3
     monkeypatch.chdir(tmp_path)
     (tmp_path / "camera").touch()
     assert datasets.load("camera").shape == (512, 512)

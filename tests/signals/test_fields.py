@@ -1,9 +1,10 @@
+import dataclasses
 import inspect
 
 import numpy as np
 import pytest
 
-from uniphase.signals.fields import Grid, Points, axis_coordinates, grid_coordinates, slabs
+from uniphase.signals.fields import Grid, Points, axis_coordinates, grid_coordinates, slabs, square_extents
 
 
 def test_centers_are_the_middles_of_cells_and_corners_include_the_ends():
@@ -58,6 +59,29 @@ def test_value_range_is_that_of_the_medium_or_of_the_values():
     assert Points(np.arange(2.0), values).value_range == (0.25, 0.75)
 
 
+@pytest.mark.parametrize("medium", ["gray", "rgb"])
+def test_the_range_of_an_image_that_does_not_reach_half_of_white_is_that_of_its_values(medium):
+    for low, high in ((0.0, 0.5), (-0.1, 0.9), (0.1, 1.1), (-1000.0, 3000.0), (0.0, 0.0)):
+        assert Grid(np.array([[low], [high]]), medium=medium).value_range == (low, high)
+    assert Grid(np.array([[0.0], [0.51]]), medium=medium).value_range == (0.0, 1.0)
+
+
+def test_a_given_range_comes_first():
+    grid = Grid(np.array([[0.25], [0.75]]), medium="rgb", value_range=(0.0, 4095.0), stored="uint16")
+    assert grid.value_range == (0.0, 4095.0)
+    moved = dataclasses.replace(grid, extents=(0.0, 1.0))
+    assert (moved.value_range, moved.stored, moved.extents) == ((0.0, 4095.0), "uint16", ((0.0, 1.0),))
+
+
+def test_square_extents():
+    assert square_extents((64, 256)) == ((-0.25, 0.25), (-1.0, 1.0))
+    assert square_extents((3, 5, 2), "corners") == ((-0.5, 0.5), (-1.0, 1.0), (-0.25, 0.25))
+    assert square_extents((1000,)) == ((-1.0, 1.0),)
+    for align in ("centers", "corners"):
+        grid = Grid(np.zeros((7, 11, 3, 1)), extents=square_extents((7, 11, 3), align), align=align)
+        np.testing.assert_allclose(grid.spacing, grid.spacing[0], rtol=1e-12)  # rounding
+
+
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
@@ -77,6 +101,10 @@ def test_value_range_is_that_of_the_medium_or_of_the_values():
         (np.zeros((3, 1)), {"extents": (1.0, 1.0)}, r"extents is \(1.0, 1.0\).*low < high"),
         (np.zeros((3, 1)), {"extents": (0.0, np.inf)}, r"extents is .*finite"),
         (np.zeros((3, 1)), {"align": "left"}, r"align is 'left'; it must be 'centers' or 'corners'"),
+        (np.zeros((3, 1)), {"value_range": (1.0, 0.0)}, r"value_range is \(1.0, 0.0\); pass .* low <= high"),
+        (np.zeros((3, 1)), {"value_range": (0.0, np.inf)}, r"value_range is .*; pass finite numbers"),
+        (np.zeros((3, 1)), {"stored": "uint12"}, r"stored is 'uint12'; it must be the name of a NumPy type"),
+        (np.zeros((3, 1)), {"stored": "complex64"}, r"stored is 'complex64'; .* real numbers, e.g. 'uint16'"),
     ],
 )
 def test_bad_grids(values, options, message):

@@ -1,3 +1,4 @@
+import logging
 import re
 from typing import Any
 
@@ -23,8 +24,9 @@ def test_eight_bits(tmp_path, name, channels):
     stored = random_pixels(6, 9, channels)
     Image.fromarray(stored.squeeze()).save(tmp_path / name, **_options(name))
     grid = read(tmp_path / name)
-    assert grid.extents == ((-1.0, 1.0), (-1.0, 1.0))
+    assert grid.extents == ((-6 / 9, 6 / 9), (-1.0, 1.0))
     assert grid.align == "centers"
+    assert grid.stored == "uint8"
     np.testing.assert_array_equal(stored_integers(grid, np.uint8), stored)
 
 
@@ -184,7 +186,7 @@ def test_unspecified_channels_are_said(tmp_path, dtype):
     np.testing.assert_array_equal(stored_integers(grid, dtype), stored[..., :3])
 
 
-@pytest.mark.parametrize("suffix", [".gif", ".png", ".tif", ".webp"])
+@pytest.mark.parametrize("suffix", [".gif", ".png", ".webp"])
 def test_further_frames_are_said(tmp_path, suffix):
     frames = [Image.fromarray(np.full((6, 9, 3), value, np.uint8)) for value in (10, 20, 200)]
     frames[0].save(tmp_path / f"a{suffix}", save_all=True, append_images=frames[1:], **_options(suffix))
@@ -193,7 +195,127 @@ def test_further_frames_are_said(tmp_path, suffix):
     np.testing.assert_array_equal(stored_integers(grid, np.uint8), 10)
 
 
-def test_further_pages_of_a_tiff_beyond_pillow_are_said(tmp_path):
-    tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 6, 9), np.float64), photometric="minisblack")
-    with pytest.warns(UserWarning, match="dropped all but the first of its 4 frames$"):
-        assert image(tmp_path / "a.tif").shape == (6, 9)
+def _save_pages(path, pages: list[np.ndarray], **options):
+    first, *others = [Image.fromarray(page) for page in pages]
+    first.save(path, save_all=True, append_images=others, **options)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float32, np.float64])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("options", [{}, {"metadata": None, "byteorder": ">"}])
+def test_a_tiff_stack_is_a_volume(tmp_path, dtype, channels, options):
+    stored = random_pixels(4, 6, 9, channels, dtype=np.uint16).astype(dtype)
+    kind = {"photometric": "rgb", "planarconfig": "contig"} if channels == 3 else {"photometric": "minisblack"}
+    tifffile.imwrite(tmp_path / "a.tif", stored if channels == 3 else stored[..., 0], **kind, **options)
+    grid = read(tmp_path / "a.tif")
+    largest = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+    assert grid.extents == ((-4 / 9, 4 / 9), (-6 / 9, 6 / 9), (-1.0, 1.0))
+    assert (grid.stored, grid.medium) == (np.dtype(dtype).name, "rgb" if channels == 3 else "gray")
+    expected = np.maximum(stored / np.float64(largest), -1 if largest > 1 else -np.inf)  # -32768 is -1, as -32767
+    np.testing.assert_allclose(grid.values, expected, rtol=2e-7)  # float32
+
+
+def test_a_compressed_stack_is_a_volume(tmp_path):
+    stored = random_pixels(3, 6, 9, 3)
+    _save_pages(tmp_path / "a.tif", list(stored), compression="tiff_lzw")
+    np.testing.assert_array_equal(stored_integers(image(tmp_path / "a.tif"), np.uint8), stored)
+    assert image(tmp_path / "a.tif", space="gray").values.shape == (3, 6, 9, 1)
+
+
+def test_a_stack_is_resized_and_loses_its_alpha(tmp_path):
+    _save_pages(tmp_path / "a.tif", list(random_pixels(6, 8, 12, 4)))
+    with pytest.warns(UserWarning, match="dropped its alpha channel$") as caught:
+        assert image(tmp_path / "a.tif", size=6).values.shape == (3, 4, 6, 3)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float64])
+def test_pages_of_another_size_are_dropped(tmp_path, dtype):
+    stored = random_pixels(2, 8, 12, dtype=np.uint8).astype(dtype)
+    with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+        for page in (*stored, stored[0, ::2, ::2], stored[0, ::4, ::4]):
+            file.write(page, photometric="minisblack", metadata=None, contiguous=False)
+    message = "dropped 2 of its 4 pages, which differ from the first in size or type$"
+    with pytest.warns(UserWarning, match=message):
+        assert image(tmp_path / "a.tif").shape == (2, 8, 12)
+    with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+        for page in (stored[0], stored[0, ::2, ::2]):
+            file.write(page, photometric="minisblack", metadata=None, contiguous=False)
+    with pytest.warns(UserWarning, match="dropped 1 of its 2 pages"):
+        assert image(tmp_path / "a.tif").shape == (8, 12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "options"),
+    [
+        ((3, 2, 8, 12), "ZCYX", {"imagej": True}),
+        ((2, 8, 12), "CYX", {"imagej": True}),
+        ((3, 2, 8, 12), "TZYX", {"ome": True}),
+        ((3, 2, 8, 12), None, {}),
+    ],
+)
+def test_pages_that_are_not_one_axis_are_refused(tmp_path, shape, axes, options):
+    metadata = {} if axes is None else {"axes": axes}
+    pixels = random_pixels(*shape, dtype=np.uint16)
+    tifffile.imwrite(tmp_path / "a.tif", pixels, photometric="minisblack", metadata=metadata, **options)
+    message = re.escape(f"{axes or 'QQYX'} of shape {shape}")
+    with pytest.raises(ValueError, match=rf"its pages are channels or of several axes: {message}\); .* or to NPY"):
+        image(tmp_path / "a.tif")
+
+
+def test_a_stack_of_imagej_in_one_piece(tmp_path):
+    stored = random_pixels(5, 8, 12, dtype=np.uint16)
+    text = "ImageJ=1.11a\nimages=5\nslices=5\n"
+    with tifffile.TiffWriter(tmp_path / "a.tif", byteorder=">") as file:
+        file.write(stored[0], photometric="minisblack", description=text, metadata=None)
+    with (tmp_path / "a.tif").open("ab") as stream:
+        stream.write(stored[1:].astype(">u2").tobytes())
+    np.testing.assert_array_equal(stored_integers(image(tmp_path / "a.tif"), np.uint16)[..., 0], stored)
+
+
+@pytest.fixture
+def terminal(capfd, monkeypatch):
+    """What a user sees who has not set up logging, as pytest has."""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    return capfd
+
+
+def _broken_stack(path):
+    """Three pages, the last of which cannot be found."""
+    tifffile.imwrite(path, np.zeros((3, 40, 60)), photometric="minisblack", metadata=None)
+    with tifffile.TiffFile(path) as file:
+        offset = file.pages[1].offset
+    data = path.read_bytes()
+    end = offset + 2 + 12 * int.from_bytes(data[offset : offset + 2], "little")
+    path.write_bytes(data[:end] + b"\xf0\xff\xff\x7f" + data[end + 4 :])
+
+
+def test_damage_is_said_in_a_warning_of_ours_and_not_logged_to_the_terminal(tmp_path, terminal):
+    _broken_stack(tmp_path / "a.tif")
+    with pytest.warns(UserWarning, match=r"a.tif: may be damaged \(.* invalid page offset 2147483632\)$"):
+        assert image(tmp_path / "a.tif").shape == (2, 40, 60)
+    assert terminal.readouterr().err == ""
+
+
+def test_pillow_does_not_log_to_the_terminal(tmp_path, terminal):
+    tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 6, 7), np.uint8), photometric="rgb", planarconfig="contig")
+    with pytest.raises(ValueError, match=r"the shape is \(4, 6, 7\)"):
+        image(tmp_path / "a.tif")
+    assert terminal.readouterr().err == ""
+
+
+def test_logging_of_the_user_is_left_as_it_was(tmp_path, caplog):
+    loggers = [logging.getLogger(name) for name in ("PIL", "tifffile")]
+    before = [(list(logger.handlers), logger.level, logger.propagate) for logger in loggers]
+    _broken_stack(tmp_path / "a.tif")
+    with pytest.warns(UserWarning, match="may be damaged"):
+        image(tmp_path / "a.tif")
+    assert "invalid page offset" in caplog.text
+    assert [(list(logger.handlers), logger.level, logger.propagate) for logger in loggers] == before
+
+
+def test_damaged_metadata_do_not_matter(tmp_path):
+    path = tmp_path / "a.jpg"
+    exif = b"Exif\0\0II*\0\x08\0\0\0\x09\0"  # says that it holds nine entries, and holds none
+    Image.fromarray(random_pixels(16, 24)).save(path, exif=exif)
+    assert image(path).shape == (16, 24)

@@ -54,3 +54,29 @@ def test_sounds_are_written_as_they_are_read(tmp_path, name, channels):
     np.testing.assert_array_equal(grid.values, stored)
     write(tmp_path / name, np.array([[-7.0], [7.0]]), rate=8000.0)
     np.testing.assert_allclose(read(tmp_path / name).values, [[-1], [1]], atol=1 / 32768)  # the largest integer
+
+
+def test_the_rate_of_an_array(tmp_path):
+    sound = audio(np.zeros(1000), rate=44100)
+    assert sound.rate == 44100.0
+    assert audio(np.zeros(1000), rate=44100, size=500).rate == 22050.0
+    write(tmp_path / "a.wav", sound.values, rate=sound.rate)
+    assert audio(tmp_path / "a.wav").rate == 44100.0
+
+
+def test_a_file_has_its_own_rate(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(100), 8000)
+    with pytest.raises(ValueError, match=r"a.wav: rate is 44100, but a file says its own; leave rate out"):
+        audio(tmp_path / "a.wav", rate=44100)
+
+
+@pytest.mark.parametrize("rate", [0, -8000.0, float("nan"), float("inf")])
+def test_a_rate_that_is_none(rate):
+    with pytest.raises(ValueError, match=f"source: rate is {rate}; pass the samples per second"):
+        audio(np.zeros(100), rate=rate)
+
+
+def test_time_may_be_in_seconds(tmp_path):
+    assert audio(np.zeros(4410), rate=44100, extents=(0.0, 0.1)).extents == ((0.0, 0.1),)
+    soundfile.write(tmp_path / "a.wav", np.zeros(100), 8000)
+    assert read(tmp_path / "a.wav", extents=(0.0, 100 / 8000)).extents == ((0.0, 0.0125),)

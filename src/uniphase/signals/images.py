@@ -129,19 +129,19 @@ def write_image(
 def _pixels(source: Source) -> np.ndarray:
     """The pixels as stored, with channels last and without alpha. Warns of what a file holds beyond them."""
     name, pages = "source", [source]
-    dropped: list[str] = []
+    notes: list[str] = []
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         with reading(name, "an image", "get a whole copy, or convert it to a gray or RGB PNG or TIFF, or to NPY"):
-            pages = decode(name, dropped)
+            pages = decode(name, notes)
     pages = [_as_channels(name, np.asanyarray(page)) for page in pages]
     values = pages[0] if len(pages) == 1 else np.stack(pages)
     if values.shape[-1] in (2, 4):
         if not _opaque(values[..., -1]):
-            dropped.append("its alpha channel")
+            notes.append("dropped its alpha channel")
         values = values[..., :-1]
-    for what in dict.fromkeys(dropped):
-        warnings.warn(f"{name}: dropped {what}", stacklevel=3)
+    for note in dict.fromkeys(notes):
+        warnings.warn(f"{name}: {note}", stacklevel=3)
     return values
 
 

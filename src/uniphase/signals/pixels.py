@@ -23,23 +23,24 @@ from PIL.ImageFile import ImageFile
 TIFFS = (".tif", ".tiff")
 
 
-def decode(path: str, dropped: list[str]) -> list[np.ndarray]:
+def decode(path: str, notes: list[str]) -> list[np.ndarray]:
     """The pages of a file, which are one but for a TIFF stack, in the type they are stored in.
 
-    All have the same shape and type. What is left out of the file is added to `dropped`.
+    All have the same shape and type. What the caller should warn of, such as dropped frames, is added to `notes`.
     """
-    with _quiet_loggers(), warnings.catch_warnings():
+    with _quiet_loggers(notes), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")  # about metadata; a lack of pixels is an error
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
             with open(path, "rb") as stream, Image.open(stream) as file:  # by name, Pillow scrambles turned TIFFs
                 if not isinstance(file, tiff.TiffImageFile):
-                    return [_first_frame(path, file, dropped)]
-                pages = None if _misread(file) else _pillow_pages(path, file, dropped)
+                    return [_first_frame(path, file, notes)]
+                pages = None if _misread(file) else _pillow_pages(path, file, notes)
         except Image.UnidentifiedImageError as error:
             if Path(path).suffix.lower() not in TIFFS:
                 raise ValueError("its format is not known") from error
             pages = None
-        return _stack(path, _tifffile_pages(path) if pages is None else pages, dropped)
+        return _stack(path, _tifffile_pages(path) if pages is None else pages, notes)
 
 
 def encode(path: Path, pixels: Shaped[np.ndarray, "*shape channels"]) -> None:
@@ -60,20 +61,32 @@ def holds(suffix: str, kind: str) -> bool:
     return suffix in TIFFS or kind == "uint8" or (suffix == ".png" and kind == "uint16")
 
 
-@contextlib.contextmanager
-def _quiet_loggers() -> Iterator[None]:
-    """Keep what Pillow and tifffile log off the terminal, where it goes if nobody has set up logging.
+class _ErrorNotes(logging.Handler):
+    """A handler that adds the errors of a logger to a list of notes."""
 
-    Handlers that the user has set up still get it.
+    def __init__(self, notes: list[str]):
+        logging.Handler.__init__(self, logging.ERROR)
+        self.notes = notes
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.notes.append(f"may be damaged ({' '.join(record.getMessage().split())})")
+
+
+@contextlib.contextmanager
+def _quiet_loggers(notes: list[str]) -> Iterator[None]:
+    """Keep what Pillow and tifffile log off the terminal, where it goes if the user has not set up logging.
+
+    Handlers that the user has set up still get it. tifffile logs an error and reads on, for example where the pages of
+    a stack break off, so these errors are noted; those of Pillow come before an exception.
     """
-    handler, loggers = logging.NullHandler(), [logging.getLogger(name) for name in ("PIL", "tifffile")]
-    for logger in loggers:
-        logger.addHandler(handler)
+    handlers = {"PIL": logging.NullHandler(), "tifffile": _ErrorNotes(notes)}
+    for name, handler in handlers.items():
+        logging.getLogger(name).addHandler(handler)
     try:
         yield
     finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
+        for name, handler in handlers.items():
+            logging.getLogger(name).removeHandler(handler)
 
 
 def _misread(file: tiff.TiffImageFile) -> bool:
@@ -94,23 +107,21 @@ def _tifffile_pages(path: str) -> list[np.ndarray]:
     return [np.moveaxis(values, 0, -1) if axes == "SYX" else values for values, axes in pages]
 
 
-def _pillow_pages(path: str, file: tiff.TiffImageFile, dropped: list[str]) -> list[np.ndarray]:
+def _pillow_pages(path: str, file: tiff.TiffImageFile, notes: list[str]) -> list[np.ndarray]:
     pages = []
     for page in range(file.n_frames):
         file.seek(page)
         if 0 in file.tag_v2.get(tiff.EXTRASAMPLES, ()):
-            dropped.append("its unspecified channels")
-        pages.append(_pixels(path, file, dropped))
+            notes.append("dropped its unspecified channels")
+        pages.append(_pixels(path, file, notes))
     return pages
 
 
-def _stack(path: str, pages: list[np.ndarray], dropped: list[str]) -> list[np.ndarray]:
+def _stack(path: str, pages: list[np.ndarray], notes: list[str]) -> list[np.ndarray]:
     """The pages that are like the first: the others are thumbnails, or coarser levels of a pyramid."""
     like = [page for page in pages if (page.shape, page.dtype) == (pages[0].shape, pages[0].dtype)]
-    if len(like) < len(pages):
-        dropped.append(
-            f"{len(pages) - len(like)} of its {len(pages)} pages, which differ from the first in size or type"
-        )
+    if odd := len(pages) - len(like):
+        notes.append(f"dropped {odd} of its {len(pages)} pages, which differ from the first in size or type")
     with tifffile.TiffFile(path) as file:
         first = file.pages.first
         if len(like) > 1 or first.is_imagej or first.is_shaped:  # the last two may declare more pages than there are
@@ -127,21 +138,21 @@ def _pages_of_one_axis(pages: list[np.ndarray], series: tifffile.TiffPageSeries)
     return pages
 
 
-def _first_frame(path: str, file: ImageFile, dropped: list[str]) -> np.ndarray:
+def _first_frame(path: str, file: ImageFile, notes: list[str]) -> np.ndarray:
     frames = getattr(file, "n_frames", 1)
     if frames > 1:
-        dropped.append(f"all but the first of its {frames} frames")
-    return _pixels(path, file, dropped)
+        notes.append(f"dropped all but the first of its {frames} frames")
+    return _pixels(path, file, notes)
 
 
-def _pixels(path: str, file: ImageFile, dropped: list[str]) -> np.ndarray:
+def _pixels(path: str, file: ImageFile, notes: list[str]) -> np.ndarray:
     """The pixels of the frame that an opened file is at."""
     if file.mode == "I":
         raise ValueError("its 32-bit integers have no known range")
     raw = _raw_mode(file)
     if file.mode == "F" or ";16" in file.mode or ";16" in raw:
         if "transparency" in file.info:
-            dropped.append("its transparent colour")
+            notes.append("dropped its transparent colour")
         return _upright(file) if file.mode[0] in "FI" else _wide_pixels(path, file, raw)
     gray = file.mode in ("1", "L", "LA", "La")
     return _upright(file.convert(("L" if gray else "RGB") + "A" * file.has_transparency_data))

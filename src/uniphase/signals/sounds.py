@@ -17,7 +17,7 @@ WRITTEN_SOUNDS = (".flac", ".wav")
 def audio(
     source: Source,
     *,
-    rate: float | None = None,
+    rate: int | float | None = None,
     size: int | None = None,
     align: Align = "centers",
     extents: Extents | None = None,
