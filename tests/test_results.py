@@ -1,9 +1,7 @@
-"""What is published under `results/` follows from the records that are published with it."""
+"""The tables under `results/` follow from the records that are published beside them."""
 
 import re
 from pathlib import Path
-
-from PIL import Image
 
 from uniphase.lab.report import write_report
 from uniphase.lab.store import Store
@@ -12,17 +10,15 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 
 def without_figures(text: str) -> str:
-    return re.sub(r"!\[.*\]\(.*\)\n\n", "", text)
+    return re.sub(r'!\[.*\]\(.*\)\n\n|<img alt="[^>]*>\n', "", text)
 
 
 def test_tables_are_those_of_the_records(tmp_path, monkeypatch):
-    def save(figure, stem):  # drawing takes long
-        Image.new("L", (1, 1)).save(stem.with_suffix(".png"))
-
-    monkeypatch.setattr("uniphase.lab.plots.save", save)
+    monkeypatch.setattr("uniphase.lab.report.write_figures", lambda *_: ())  # they need arrays that are not published
     write_report(Store(RESULTS), tmp_path)
-    published, anew = ((path / "report.md").read_text() for path in (RESULTS, tmp_path))
-    assert without_figures(anew) == without_figures(published)
+    for name in ("report.md", "report.html"):
+        published, anew = ((path / name).read_text() for path in (RESULTS, tmp_path))
+        assert without_figures(anew) == without_figures(published), name
     for name in ("records.csv", "records.jsonl", *(f"tables/{path.name}" for path in (RESULTS / "tables").iterdir())):
         assert (tmp_path / name).read_text() == (RESULTS / name).read_text(), name
 

@@ -1,4 +1,4 @@
-"""Records without runs: what tables and figures are made from, in no time."""
+"""Fake runs, records and figures, for tests of the laboratory that train nothing."""
 
 import math
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from uniphase.lab.fits import FitRun, ReferenceRun
 from uniphase.lab.runs import Outcome, Record, Run, finite, identify
@@ -16,7 +17,7 @@ PROVENANCE = {"versions": {"uniphase": "0"}, "python": "3", "device": "cpu", "co
 
 @dataclass(frozen=True)
 class Sum(Run):
-    """The cheapest run: it counts how often it is computed, in a file that may be read afterwards."""
+    """A trivial run that appends a line to the file `log` whenever it is computed."""
 
     terms: int
     log: str
@@ -55,7 +56,7 @@ def picture(signal, size: int) -> np.ndarray:
 
 
 def fake_fit(run: FitRun, error: float) -> Record:
-    """A fit with a given error, NaN if it diverged, and pictures in the sizes of thumbnails."""
+    """The record of a fit with the given error (NaN: diverged) and with tiny images."""
     names = ("train", "eval", "centers")
     metrics = {f"{name}_mse": error for name in names} | {f"{name}_snr_db": -10 * math.log10(error) for name in names}
     metrics = finite(metrics | {"mean_loss": error, "geometric_mean_loss": error / 2})
@@ -74,9 +75,15 @@ def fake_reference(run: ReferenceRun) -> Record:
 
 
 def fill(store: Store, runs, error=lambda run: 0.01) -> None:
-    """Store fake records of fits and references."""
+    """Store fake records of fits and references. `error` gives the error of a fit."""
     for run in runs:
         store.put(fake_fit(run, error(run)) if isinstance(run, FitRun) else fake_reference(run))
+
+
+def save_blank(figure, stem: Path) -> None:
+    """Takes the place of `plots.save`: a PNG of one pixel and an empty PDF."""
+    Image.new("L", (1, 1)).save(stem.with_suffix(".png"))
+    stem.with_suffix(".pdf").touch()
 
 
 def column(table, name: str) -> list[str]:

@@ -3,7 +3,7 @@ import pytest
 
 from helpers.fakes import fill, record
 from uniphase.lab.experiment import QUICK, printed, titled
-from uniphase.lab.experiments import NAMES, get_experiment
+from uniphase.lab.experiments import EXPERIMENT_NAMES, get_experiment
 from uniphase.lab.runs import identify
 from uniphase.lab.store import Store
 
@@ -21,7 +21,7 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EXPERIMENT_NAMES)
 def test_every_experiment_lists_its_runs(name, tmp_path):
     experiment, store = get_experiment(name), Store(tmp_path)
     assert experiment.name == name
@@ -31,7 +31,7 @@ def test_every_experiment_lists_its_runs(name, tmp_path):
     assert len({run.label for run in quick}) == len(quick)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EXPERIMENT_NAMES)
 def test_an_empty_store_gives_tables_that_say_so(name, tmp_path):
     for preset in ("quick", "paper"):
         experiment, store = get_experiment(name), Store(tmp_path)
@@ -41,7 +41,7 @@ def test_an_empty_store_gives_tables_that_say_so(name, tmp_path):
             assert "better" not in table.markdown()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "moments"])
+@pytest.mark.parametrize("name", [name for name in EXPERIMENT_NAMES if name != "moments"])
 def test_what_is_quick_says_so(name, tmp_path):
     titles = [table.title for table in get_experiment(name).tables("quick", 1, Store(tmp_path))]
     assert titles

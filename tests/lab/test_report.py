@@ -2,11 +2,18 @@ import re
 
 import pytest
 
-from helpers.fakes import fill
+from helpers.fakes import fill, save_blank
 from uniphase.lab.experiments import get_experiment
 from uniphase.lab.experiments.cameraman import SCHEMES
+from uniphase.lab.experiments.omega_sweep import OMEGAS
 from uniphase.lab.report import write_report
 from uniphase.lab.store import Store
+
+
+@pytest.fixture(autouse=True)
+def blank_figures(monkeypatch):
+    """Rendering takes most of the time; test_plots.py has it."""
+    monkeypatch.setattr("uniphase.lab.plots.save", save_blank)
 
 
 def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
@@ -55,6 +62,21 @@ def test_a_report_is_a_store_from_which_its_tables_are_made_again(tmp_path):
     pictures = "![narrow](figures/narrow.png)\n\n![narrow-losses](figures/narrow-losses.png)\n\n"
     assert (second / "report.md").read_text() == (first / "report.md").read_text().replace(pictures, "")
     assert not list((second / "figures").iterdir())
+
+
+def test_seeds_are_found_with_gaps_and_other_options(tmp_path, monkeypatch):
+    """One scheme has the seeds 0 and 3. In the sweep the second seed selects another ω₀ than the first."""
+    monkeypatch.setattr("uniphase.lab.report.write_figures", lambda *_: ())
+    store, narrow, sweep = Store(tmp_path / "store"), get_experiment("narrow"), get_experiment("mup-sweep")
+    fill(store, narrow.runs("paper", 1, store))
+    fill(store, [run for run in narrow.runs("paper", 4, store) if "relu" in run.label and run.seed == 3])
+    for seed, best in ((0, 3), (1, 5)):
+        first = [run for run in sweep.stages[0]("quick", 2, store) if run.seed == seed and run.scheme == "sm20"]
+        fill(store, first, lambda run, best=best: 0.01 * (1 + abs(OMEGAS.index(dict(run.options)["omega"]) - best)))
+    fill(store, [run for run in sweep.stages[1]("quick", 2, store) if run.scheme == "sm20" and run.width == 8])
+    text = write_report(store, tmp_path / "out")[0].read_text()
+    assert "| narrow | paper | 8 of 8 runs, and 1 with further seeds. |" in text
+    assert "runs, and 54 with further seeds." in text
 
 
 def test_a_report_needs_a_directory(tmp_path):

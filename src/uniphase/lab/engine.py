@@ -1,7 +1,7 @@
-"""Engines: runs that are not stored yet are computed, here or on many machines, and stored one by one.
+"""Engines: compute the runs that are not stored yet, in this process or on a cluster, and store each when it is done.
 
-A run is stored by the process that computed it before anything is reported, and never computed if it is stored. So it
-does not matter where a machine fails or who starts the command again.
+The process that computes a run stores it before reporting it, and a stored run is never computed again. So nothing is
+lost when a machine fails, and the same command can be started again at any time, from anywhere.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 Engine = Literal["serial", "dask"]
 
-# Runs of one shape that go together where that is faster: a sweep over 21 rates or frequencies.
+# The most runs of one shape to compute together: a sweep over 21 rates or frequencies.
 _TOGETHER = 21
-# How often a group may lose its worker before it is taken for the cause, and how often it is tried again after an
-# error, as of a file system that hiccups.
+# How many workers a group may lose before it is considered the cause, and how often it is retried after an error, such
+# as a temporary failure of the file system.
 _LOST_WORKERS, _RETRIES = 20, 3
 
 
 class Progress(NamedTuple):
-    """Runs done of all, counting those stored before, and where the latest stands."""
+    """How many runs are done, including those that were stored before, and the step of the current one."""
 
     done: int
     total: int
@@ -39,7 +39,7 @@ class Progress(NamedTuple):
     steps: int
 
 
-Tell = Callable[[Progress], Any]
+ProgressCallback = Callable[[Progress], Any]
 
 
 def reproduce(
@@ -52,33 +52,34 @@ def reproduce(
     address: str | None = None,
     workers: int | None = None,
     only: str = "",
-    callback: Tell | None = None,
+    callback: ProgressCallback | None = None,
 ) -> int:
     """Compute the runs of an experiment that are not stored yet, stage by stage.
 
     **Arguments:**
 
     - `experiment`, `preset`, `seeds`: what to run.
-    - `store`: where records are and go. With several machines, a directory that all of them see.
-    - `engine`, `address`: in this process, or on a Dask cluster: that of a scheduler, or one started for the purpose.
-    - `workers`: of a cluster that is started. Default: one for each GPU, otherwise one for every four cores.
-    - `only`: words that the label of a run must have; its companions are computed with it.
-    - `callback`: told of the progress.
+    - `store`: holds the records. With several machines, its directory must be shared by all of them.
+    - `engine`: `"serial"` computes in this process, `"dask"` on a Dask cluster.
+    - `address`: of the scheduler of a running cluster. Default: start a cluster on this machine.
+    - `workers`: of the cluster on this machine. Default: one for each GPU, otherwise one for every four cores.
+    - `only`: words that the label of a run must contain. The references of selected runs are computed as well.
+    - `callback`: called with a `Progress`.
 
     **Returns:**
 
-    The number of runs computed.
+    The number of runs that were computed.
     """
     for name, value in (("address", address), ("workers", workers)):
         if value is not None and engine != "dask":
             raise ValueError(f"{name} is {value!r}, but the engine is {engine!r}; pass --engine dask")
     if workers is not None and (workers < 1 or address is not None):
-        raise ValueError(f"workers is {workers}; it must be positive, and is not for a cluster that has an address")
+        raise ValueError(f"workers is {workers}; it must be positive, and cannot be combined with --address")
     computed = 0
     for number in range(len(experiment.stages)):
         runs = select(experiment.stage(number, preset, seeds, store), only)
         missing = [run for run in runs if run not in store]
-        require_forerunners(experiment, preset, missing, store)
+        require_dependencies(experiment, preset, missing, store)
         job = missing, store, len(runs) - len(missing), callback or (lambda progress: None)
         if missing and engine == "serial":
             _serial(*job)
@@ -88,9 +89,9 @@ def reproduce(
     return computed
 
 
-def require_forerunners(experiment: Experiment, preset: Preset, runs: Sequence[Run], store: Store) -> None:
-    """Runs may be computed when those that they depend on are stored."""
-    needed = dict.fromkeys(before for run in runs for before in experiment.forerunners(preset, run))
+def require_dependencies(experiment: Experiment, preset: Preset, runs: Sequence[Run], store: Store) -> None:
+    """Raise unless all runs that these depend on are stored."""
+    needed = dict.fromkeys(needed for run in runs for needed in experiment.dependencies(preset, run))
     missing = [run for run in needed if run not in store]
     if missing:
         raise ValueError(
@@ -100,29 +101,32 @@ def require_forerunners(experiment: Experiment, preset: Preset, runs: Sequence[R
 
 
 def select(runs: Sequence[Run], only: str) -> list[Run]:
-    """The runs whose label has all the words, and their companions; each once, though several may coincide."""
-    words, all_of = only.split(), {identify(run): run for run in runs}
+    """The runs whose label contains all the words, and their references, without duplicates."""
+    words, by_identity = only.split(), {identify(run): run for run in runs}
+    if not words:
+        return list(by_identity.values())
     chosen = {identify(run): run for run in runs if all(word in run.label.split() for word in words)}
-    beside = {identify(run) for each in chosen.values() for run in each.companions}
-    return [chosen.get(key, run) for key, run in all_of.items() if key in chosen or key in beside]
+    references = {identify(reference) for run in chosen.values() for reference in run.references}
+    return [chosen.get(key, run) for key, run in by_identity.items() if key in chosen or key in references]
 
 
-def compute_stored(runs: Sequence[Run], directory: str, tell: Callable[[int], Any] | None = None) -> list[str]:
-    """Compute those of some runs of one shape that are not stored, store them, and return the identities of all."""
+def compute_missing(runs: Sequence[Run], directory: str, callback: Callable[[int], Any] | None = None) -> list[str]:
+    """Compute and store those of the runs, all of one shape, that are not stored yet. Returns all identities."""
     store = Store(directory)
     missing = [run for run in runs if run not in store]
     if missing:
         checkpoint = store.checkpoint(missing)
-        for record in execute_together(missing, checkpoint, tell):
+        for record in execute_together(missing, checkpoint, callback):
             store.put(record)
         checkpoint.unlink(missing_ok=True)
     return [identify(run) for run in runs]
 
 
 def groups(runs: Sequence[Run], gain: Callable[[list[list[Run]]], list[bool]]) -> list[list[Run]]:
-    """Runs that are computed together: those of one shape, some at a time, if they `gain` by it; else each by itself.
+    """Split runs into groups to compute together: runs of one shape if that is faster, otherwise single runs.
 
-    `gain` is asked once, with a group of every shape that several runs have.
+    `gain` is called once, with one candidate group for every shape that occurs several times, and returns for each of
+    them whether computing it together is faster.
     """
     by_shape: dict[Any, list[Run]] = {}
     for run in runs:
@@ -137,10 +141,10 @@ def groups(runs: Sequence[Run], gain: Callable[[list[list[Run]]], list[bool]]) -
 
 
 def faster_together(runs: list[Run]) -> bool:
-    """Whether runs of one shape take less time together than one after the other, by steps that are timed here.
+    """Whether runs of one shape take less time together than one after the other, by timing some steps of each.
 
-    On a CPU one network keeps all cores busy: 21 in one program gain 3 % at most (benchmarks/README.md), which is not
-    worth that they are lost together.
+    Never on a CPU, where one network keeps all cores busy: 21 in one program gain at most 3 % (benchmarks/README.md),
+    which does not justify losing all of them when the process dies.
     """
     import jax
 
@@ -148,49 +152,49 @@ def faster_together(runs: list[Run]) -> bool:
         return False
     measure = type(runs[0]).measure_step
     try:
-        alone, all_of_them = measure(runs[:1]), measure(runs)
-    except jax.errors.JaxRuntimeError:  # they do not fit into its memory
+        alone, together = measure(runs[:1]), measure(runs)
+    except jax.errors.JaxRuntimeError:  # out of memory
         return False
-    return alone is not None and all_of_them is not None and all_of_them < len(runs) * alone
+    return alone is not None and together is not None and together < len(runs) * alone
 
 
-def _serial(runs: list[Run], store: Store, done: int, tell: Tell) -> None:
+def _serial(runs: list[Run], store: Store, done: int, callback: ProgressCallback) -> None:
     total = done + len(runs)
     for group in groups(runs, lambda candidates: [faster_together(candidate) for candidate in candidates]):
         label, steps = group[0].label, group[0].work
 
-        def stepped(step: int, label=label, steps=steps, done=done) -> None:
-            tell(Progress(done, total, label, step, steps))
+        def report_step(step: int, label=label, steps=steps, done=done) -> None:
+            callback(Progress(done, total, label, step, steps))
 
-        compute_stored(group, str(store.directory), stepped)
+        compute_missing(group, str(store.directory), report_step)
         done += len(group)
-        tell(Progress(done, total, label, steps, steps))
+        callback(Progress(done, total, label, steps, steps))
 
 
 def _distributed(
-    runs: list[Run], store: Store, done: int, tell: Tell, address: str | None, workers: int | None
+    runs: list[Run], store: Store, done: int, callback: ProgressCallback, address: str | None, workers: int | None
 ) -> None:
     with _cluster(address, workers) as client:
         from distributed import as_completed
 
-        client.wait_for_workers(1)  # those of a queue may take their time
+        client.wait_for_workers(1)  # jobs may wait in a queue
         total, of_future = done + len(runs), {}
         store.directory.mkdir(parents=True, exist_ok=True)
 
         def gain(candidates: list[list[Run]]) -> list[bool]:
-            timed = [client.submit(faster_together, group, retries=_RETRIES, pure=False) for group in candidates]
-            return [_result(future, group) for future, group in zip(timed, candidates, strict=True)]
+            timings = [client.submit(faster_together, group, retries=_RETRIES, pure=False) for group in candidates]
+            return [_result(future, group) for future, group in zip(timings, candidates, strict=True)]
 
         for group in groups(runs, gain):
-            # A key of its own for every attempt: the store says what is done, not the scheduler's memory.
-            future = client.submit(compute_stored, group, str(store.directory.resolve()), retries=_RETRIES, pure=False)
+            # Not pure, so that every call gets a new key: the store knows what is done, not the scheduler's cache.
+            future = client.submit(compute_missing, group, str(store.directory.resolve()), retries=_RETRIES, pure=False)
             of_future[future] = group
         for future in as_completed(list(of_future)):
             group = of_future.pop(future)
             _result(future, group)
             _require_visible(group, store)
             done += len(group)
-            tell(Progress(done, total, group[0].label, group[0].work, group[0].work))
+            callback(Progress(done, total, group[0].label, group[0].work, group[0].work))
 
 
 def _result(future: "Future", group: list[Run]) -> Any:
@@ -200,7 +204,7 @@ def _result(future: "Future", group: list[Run]) -> Any:
         return future.result()
     except KilledWorker as error:
         raise OSError(
-            f"{group[0].label}: its workers died, one after the other; look into their logs, as it may need more "
+            f"{group[0].label}: several workers died while computing it; look into their logs, as it may need more "
             "memory than they have"
         ) from error
 
@@ -209,20 +213,20 @@ def _require_visible(group: list[Run], store: Store) -> None:
     for run in group:
         if run not in store:
             raise ValueError(
-                f"{store.directory}: a worker stored a run that is not seen here; pass --store a directory that all "
+                f"{store.directory}: a run that a worker stored is not visible here; pass --store a directory that all "
                 "machines share"
             )
 
 
 @contextlib.contextmanager
 def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
-    """A client of a scheduler, or of a cluster of this machine that ends with the block."""
+    """Connect to the scheduler at the address, or to a cluster on this machine that lives as long as the block."""
     try:
         import dask.config
         from distributed import Client, Nanny, Scheduler, SpecCluster
     except ImportError as error:
         raise ValueError(f"the engine 'dask' needs {error.name}; pip install 'uniphase[distributed]'") from error
-    # A worker is busy for hours without a sign of life, and runs that lose a worker are not to blame for it.
+    # A busy worker may send no heartbeat for hours, and a lost worker is rarely the fault of its run.
     settings = {"distributed.scheduler.allowed-failures": _LOST_WORKERS, "distributed.scheduler.worker-ttl": None}
     with dask.config.set(settings):
         if address is not None:
@@ -230,7 +234,7 @@ def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
                 yield client
             return
         environments = worker_environments(workers)
-        # Dask would limit the memory of a worker by its threads, but a run takes all that it needs.
+        # By default Dask limits the memory of a worker with one thread to that of one core.
         options = {"nthreads": 1, "memory_limit": 0}
         specs = {i: {"cls": Nanny, "options": options | {"env": env}} for i, env in enumerate(environments)}
         scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}}
@@ -251,7 +255,7 @@ def _connect(address: str) -> "Client":
 
 
 def worker_environments(workers: int | None) -> list[dict[str, str]]:
-    """What sets the workers of this machine apart: one for each GPU, otherwise one for every four cores."""
+    """The environment variables of each worker on this machine: one per GPU, otherwise one for every four cores."""
     devices = gpus()
     if workers is None:
         workers = len(devices) or max(1, (os.cpu_count() or 1) // 4)
@@ -259,17 +263,17 @@ def worker_environments(workers: int | None) -> list[dict[str, str]]:
 
 
 def gpus() -> list[str]:
-    """NVIDIA's GPUs in this machine, or those that the user has chosen of them, without taking hold of any."""
+    """The NVIDIA GPUs of this machine that CUDA_VISIBLE_DEVICES allows, found without initializing CUDA."""
     if shutil.which("nvidia-smi") is None:
         return []
     if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [device for device in chosen.split(",") if device and not device.startswith("-")]  # -1: none
+        return [device for device in chosen.split(",") if device and not device.startswith("-")]  # -1 hides all
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
     return [str(i) for i, _ in enumerate(re.findall("^GPU ", listed.stdout, re.MULTILINE))]
 
 
 class Estimate(NamedTuple):
-    """Runs whose steps take the same time: how many there are, how many are stored, and how long a step takes."""
+    """Runs whose steps take equally long: their number, how many are stored, and the time of a step."""
 
     cost: str
     runs: int
@@ -283,7 +287,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(runs: Sequence[Run], store: Store) -> list[Estimate]:
-    """The time that is left on this device, from records made by it or a few steps of each kind, one run at a time."""
+    """Estimate the time left on this device, from its own records or else by timing some steps, per kind of run."""
     rows, known = [], _known_steps(store)
     by_cost: dict[str, list[Run]] = {}
     for run in runs:
@@ -299,7 +303,7 @@ def estimate(runs: Sequence[Run], store: Store) -> list[Estimate]:
 
 
 def _known_steps(store: Store) -> dict[str, float]:
-    """Seconds of a step by the records of this device, all of one cost together."""
+    """The mean seconds per step of each cost, from the records of this device."""
     seconds: dict[str, float] = {}
     steps: dict[str, int] = {}
     here = provenance()["device"]

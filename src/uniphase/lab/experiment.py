@@ -1,4 +1,4 @@
-"""What an experiment consists of."""
+"""What an experiment consists of: runs, and the tables and figures made from their records."""
 
 import functools
 import json
@@ -14,7 +14,7 @@ from .tables import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# What a title says of everything that was not made by the paper's protocol.
+# Appended to every title of the quick preset.
 QUICK = "quick preset, a reduced protocol that is not the paper's"
 
 Stage = Callable[[Preset, int, Store], Sequence[Run]]
@@ -22,13 +22,15 @@ Stage = Callable[[Preset, int, Store], Sequence[Run]]
 
 @dataclass(frozen=True)
 class Experiment:
-    """An artefact of the paper.
+    """A table or figure of the paper, and the runs it is made from.
 
-    - `name`, `artefact`: ours and the paper's.
-    - `stages`: the runs of a preset for a number of seeds. A stage may look up the records of those before it.
-    - `tables`, `figures`: made from the records that there are, for a preset and a number of seeds; the figures by the
-        names of their files.
-    - `forerunners`: the runs of earlier stages that a run depends on.
+    - `name`: used on the command line and for file names.
+    - `artefact`: where to find it in the paper.
+    - `stages`: functions that list the runs for a preset and a number of seeds. A stage may look up the records of
+        earlier stages in the store.
+    - `tables`, `figures`: functions that make them from the records in the store, for a preset and a number of seeds.
+        Figures are keyed by file name.
+    - `dependencies`: the runs of earlier stages that must be stored before a run can start.
     """
 
     name: str
@@ -36,10 +38,10 @@ class Experiment:
     stages: tuple[Stage, ...]
     tables: Callable[[Preset, int, Store], Sequence[Table]]
     figures: Callable[[Preset, int, Store], "Mapping[str, Figure]"]
-    forerunners: Callable[[Preset, Run], Sequence[Run]] = lambda preset, run: ()
+    dependencies: Callable[[Preset, Run], Sequence[Run]] = lambda preset, run: ()
 
     def runs(self, preset: Preset, seeds: int, store: Store) -> list[Run]:
-        """All runs, each once. Those of a stage whose forerunners are missing are provisional, and only counted."""
+        """All runs, without duplicates. Those of a stage with missing dependencies are placeholders."""
         stages = range(len(self.stages))
         return list(dict.fromkeys(run for number in stages for run in self.stage(number, preset, seeds, store)))
 
@@ -51,11 +53,11 @@ class Experiment:
 
 
 def titled(title: str, preset: Preset) -> str:
-    """A title that says so if it is not the paper's protocol."""
+    """The title, marked if the preset is not the paper's protocol."""
     return title if preset == "paper" else f"{title} ({QUICK})"
 
 
 @functools.cache
 def printed() -> dict[str, Any]:
-    """The figures that the paper prints, as strings, for their precision is part of them."""
+    """The numbers printed in the paper, as strings, since the number of digits matters."""
     return json.loads(files("uniphase.lab").joinpath("printed.json").read_text())

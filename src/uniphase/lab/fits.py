@@ -1,11 +1,10 @@
-"""Runs that train a network by the paper's protocol, and the run that needs no network: the cubic spline.
+"""Runs that train a network by the paper's protocol, and the cubic spline that they are compared with.
 
-The paper puts both its coarse and its fine grid on [-1, 1] with both ends, although an image is resized about the
-centres of its pixels; so the two are shifted against each other by up to 1.5 fine pixels. Every image is therefore
-measured twice: as in the paper, and with the fine pixels where they belong.
+The paper places the outermost pixel centres of both its coarse and its fine grid at ±1, although resizing an image
+keeps its edges fixed, not these centres. The two grids are therefore misaligned by up to 1.5 fine pixels. So every
+image is evaluated twice: as in the paper, and with the fine pixels at their true positions.
 """
 
-import dataclasses
 import functools
 import inspect
 import math
@@ -19,28 +18,29 @@ from typing import Any, Literal
 import numpy as np
 
 from ..initialization.blueprint import Blueprint
-from ..initialization.moments import Moments, estimate_moments
+from ..initialization.moments import EPSILON, Moments, estimate_moments
 from ..initialization.schemes import get_scheme
 from ..signals.datasets import load
 from ..signals.fields import Grid
 from ..signals.images import Space
 from ..signals.metrics import snr_db
-from .runs import LoneRun, Outcome, Run
+from .runs import Outcome, Run, SingleRun
 
 Scaling = Literal["standard", "lr", "lr+ll"]
-# The sine networks that matched moments are compared with; they differ in nothing but numbers.
+# The sine networks that uniform-phase is compared with. Their structure is the same; only the numbers differ.
 BASELINES = ("sm20", "cvp26-0", "cvp26-1")
-# The width at which the rates of μP are those of the standard parametrization.
+# The width at which μP and the standard parametrization have the same learning rates.
 BASE_WIDTH = 64
 
 
 @dataclass(frozen=True)
 class Signal:
-    """What is fitted, at which size, and what it is tested on.
+    """The signal to fit, and the size of the signal to test on.
 
     - `name`, `space`: as for `load`.
-    - `size`: samples along the longest axis; of a sound, so many from its middle. `None`: all.
-    - `eval_size`: of the image that the fit is tested on. `None`: it is not tested.
+    - `size`: the number of samples along the longest axis of an image, or of samples cut from the middle of a sound.
+        `None`: all samples.
+    - `eval_size`: the size of the test image. `None`: no test.
     """
 
     name: str
@@ -63,12 +63,12 @@ class Signal:
 @functools.lru_cache(maxsize=4)
 def _field(name: str, space: Space | None, size: int | None, align: Literal["corners", "centers"]) -> Grid:
     if name != "bach":
-        return load(name, size=size, space=space, align=align)
+        return load(name, size=size, space=space, align=align, extents=(-1.0, 1.0))
     field = load(name, align=align)
     if size is None:
         return field
     start, (low, high) = (field.samples - size) // 2, field.extents[0]
-    reach = (high - low) / 2 * (size - 1) / (field.samples - 1)  # the distance between two samples stays
+    reach = (high - low) / 2 * (size - 1) / (field.samples - 1)  # keeps the distance between samples
     return Grid(
         field.values[start : start + size], extents=(-reach, reach), align=align, medium="sound", rate=field.rate
     )
@@ -76,16 +76,18 @@ def _field(name: str, space: Space | None, size: int | None, align: Literal["cor
 
 @functools.lru_cache(maxsize=4)
 def _moments(signal: Signal) -> Moments:
-    return estimate_moments(signal.field())
+    return estimate_moments(signal.field(), epsilon=EPSILON)
 
 
 @dataclass(frozen=True)
 class FitRun(Run):
-    """A network trained on a signal.
+    """Train a network on a signal.
 
-    - `scheme`, `options`: the initialization, and arguments of its function other than the default ones.
-    - `width`, `depth`, `steps`, `rate`, `epsilon`: N, L, and those of Adam.
-    - `scaling`: the standard one, μP for the rates, or μP for the rates and the last layer.
+    - `scheme`, `options`: the initialization scheme, and arguments of its function that differ from the defaults.
+    - `width`, `depth`: N and L of the paper.
+    - `steps`, `rate`, `epsilon`: of Adam.
+    - `scaling`: the standard parametrization, μP learning rates (`"lr"`), or μP learning rates and output layer
+        (`"lr+ll"`).
     """
 
     signal: Signal
@@ -115,7 +117,7 @@ class FitRun(Run):
     @property
     def shape(self) -> Hashable:
         group = "sine" if self.scheme in BASELINES else self.scheme
-        switches = tuple(name for name, value in self.options if value is True)  # they may add a bias; numbers do not
+        switches = tuple(name for name, value in self.options if value is True)  # these may add a bias; numbers do not
         return self.signal, group, switches, self.width, self.depth, self.steps, self.epsilon
 
     @property
@@ -129,13 +131,13 @@ class FitRun(Run):
 
     def effective(self) -> dict[str, Any]:
         options = _defaults(self.scheme) | dict(self.options)
-        config = vars(self) | {"signal": vars(self.signal), "options": options}  # asdict would be slow for sweeps
+        config = vars(self) | {"signal": vars(self.signal), "options": options}  # faster than asdict, for large sweeps
         if self.width == BASE_WIDTH:
             config["scaling"] = "standard"
         return config
 
     @property
-    def companions(self) -> "Sequence[Run]":
+    def references(self) -> "Sequence[Run]":
         return [ReferenceRun(self.signal)]
 
     def blueprint(self) -> Blueprint:
@@ -172,7 +174,7 @@ class FitRun(Run):
 
         networks, rates = zip(*map(_start, runs), strict=True)
         first, count, seconds = runs[0], 1, 1.0
-        for _ in range(3):  # one step to compile, one to see how many take a second, and these
+        for _ in range(3):  # one step to compile, one to find out how many take a second, then that many
             count = max(1, min(first.steps, round(count / seconds)))
             traces = fit_together(networks, first.signal.field(), rates=rates, steps=count, epsilon=first.epsilon)
             seconds = sum(trace.seconds for trace in traces)
@@ -180,8 +182,8 @@ class FitRun(Run):
 
 
 @dataclass(frozen=True)
-class ReferenceRun(LoneRun):
-    """A signal as it is drawn, and the cubic spline through the training samples of an image ("bicubic")."""
+class ReferenceRun(SingleRun):
+    """The signal itself, for figures, and for an image the cubic spline through its training samples ("bicubic")."""
 
     signal: Signal
     seed: int = 0
@@ -193,7 +195,7 @@ class ReferenceRun(LoneRun):
         return f"{self.signal.label} bicubic"
 
     def effective(self) -> dict[str, Any]:
-        return {"signal": dataclasses.asdict(self.signal)}
+        return {"signal": dict(vars(self.signal))}
 
     def compute(self) -> Outcome:
         from ..signals.splines import cubic_spline
@@ -213,14 +215,14 @@ class ReferenceRun(LoneRun):
 
 
 def drawable(values: np.ndarray, field: Grid) -> np.ndarray:
-    """Values as they are drawn: an image in 8 bits, gray or RGB; a sound in 16."""
+    """Values as stored for figures: images in 8 bits, gray or RGB; sounds in float16."""
     if field.medium == "sound":
         return np.nan_to_num(values).astype(np.float16)
     if field.medium == "lab":
         from skimage.color import lab2rgb
 
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Conversion from CIE-LAB", UserWarning)  # out of gamut, and clipped
+            warnings.filterwarnings("ignore", "Conversion from CIE-LAB", UserWarning)  # out of gamut: clipped
             values = lab2rgb(np.nan_to_num(values.astype(np.float64)))
     return np.round(255 * np.clip(np.nan_to_num(values), 0, 1)).astype(np.uint8)
 
@@ -232,7 +234,7 @@ def _defaults(scheme: str) -> dict[str, Any]:
 
 
 def _start(run: FitRun):
-    """The network of a run before the first step, and its rates."""
+    """The initialized network of a run, and its learning rates."""
     import jax
 
     from ..jax.network import CoordinateMLP
@@ -251,14 +253,14 @@ def _samples(signal: Signal) -> int:
 
 
 def _losses(losses: np.ndarray) -> dict[str, float]:
-    """The averages over all steps: the arithmetic one, by which μP's runs are selected, and the geometric one."""
+    """The arithmetic and the geometric mean of the losses of all steps; mup-sweep selects by the former."""
     losses = losses.astype(np.float64)
     with np.errstate(all="ignore"):
         return {"mean_loss": float(losses.mean()), "geometric_mean_loss": float(np.exp(np.log(losses).mean()))}
 
 
 def _examine(network, signal: Signal) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """The errors of a trained network, and what is drawn of it."""
+    """The errors of a trained network, and the arrays that figures need."""
     from ..jax.render import render
 
     field = signal.field()
@@ -277,7 +279,7 @@ def _examine(network, signal: Signal) -> tuple[dict[str, float], dict[str, np.nd
 
 
 def outer_edges(shape: tuple[int, ...]) -> list[tuple[float, float]]:
-    """Where the outermost pixels end on an axis that has their centres at ±1; fine pixels share these edges."""
+    """The edges of an image whose outermost pixel centres are at ±1. Finer grids of the same image share them."""
     return [(-n / (n - 1), n / (n - 1)) for n in shape]
 
 

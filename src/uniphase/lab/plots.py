@@ -1,4 +1,4 @@
-"""Figures in the layouts of the paper, from records. Matplotlib is loaded only when one is drawn."""
+"""The figures of the report, laid out as in the paper. Matplotlib is loaded only when one is drawn."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DPI = 110
-# The zoomed region, as parts of the height and the width: the head and the camera of the Cameraman.
+# The zoomed region as fractions of height and width: the head and the camera of the Cameraman.
 _ZOOM = (0.15, 0.40), (0.38, 0.63)
 _COLORS = {"sm20": "C0", "cvp26-0": "C1", "cvp26-1": "C2", "uniform-phase": "C3"}
 
 
 def save(figure: "Figure", stem: Path) -> None:
-    """Write a figure as PNG and PDF, without the date, so that the same figure is the same file."""
+    """Write a figure as PNG and PDF, without dates, so that equal figures give equal files."""
     for suffix, metadata in ((".png", {"Software": None}), (".pdf", {"CreationDate": None})):
         with atomic_path(stem.with_suffix(suffix)) as temporary:
             figure.savefig(temporary, dpi=_DPI, bbox_inches="tight", metadata=metadata)
 
 
 def image_comparison(title: str, reference: Record, fits: Mapping[str, Record]) -> "Figure":
-    """The truth, the spline and one column per scheme; the training image, the test image and a detail of it."""
+    """Columns: the truth, the spline and each scheme. Rows: the training image, the test image and a detail of it."""
     truth = reference.load()
     columns = {"truth": (truth["train"], truth["test"], ("", ""))}
     columns["bicubic"] = truth["train"], truth["spline"], ("", _decibels(reference, "eval_snr_db"))
@@ -54,7 +54,7 @@ def image_comparison(title: str, reference: Record, fits: Mapping[str, Record]) 
 
 
 def losses(title: str, fits: Mapping[str, Sequence[Record]]) -> "Figure":
-    """The loss of every step: the median over the seeds, and a band from the least to the greatest."""
+    """The loss of every step: the median over the seeds, in a band from minimum to maximum."""
     figure = _figure(8.0, 4.5, title)
     axes = figure.subplots()
     for i, (scheme, records) in enumerate(fits.items()):
@@ -68,7 +68,7 @@ def losses(title: str, fits: Mapping[str, Sequence[Record]]) -> "Figure":
 
 
 def waveforms(title: str, reference: Record, fits: Mapping[str, Record]) -> "Figure":
-    """One row per scheme: all of it as an envelope, and the first 1,000 samples on their own scale. Truth in gray."""
+    """One row per scheme: the envelope of the whole sound, and its first 1,000 samples. The truth is gray."""
     truth = reference.load()["train"][:, 0].astype(np.float64)
     figure = _figure(10.0, 1.3 * len(fits) + 0.5, title)
     panels = figure.subplots(len(fits), 2, squeeze=False, width_ratios=[2, 1])
@@ -95,15 +95,15 @@ def omega_sweep(
     ours: Mapping[str, Record | None],
     omegas: Sequence[float],
 ) -> "Figure":
-    """A panel per task: the test error over ω₀ with a star at each minimum, and a dashed line for matched moments.
+    """A panel per task: the test error against ω₀ with a star at each minimum, and uniform-phase as a dashed line.
 
-    The minimum is known when a network was trained at all of the `omegas`.
+    A curve gets its star only if there are records for all of the `omegas`.
     """
     figure = _figure(13.0, 8.5, title)
     for axes, (name, by_scheme) in zip(figure.subplots(3, 4).ravel(), curves.items(), strict=True):
         for scheme, records in by_scheme.items():
             found = {omega: record.metrics["eval_mse"] for omega, record in records.items()}
-            errors = {omega: error for omega, error in found.items() if error is not None}  # None: it diverged
+            errors = {omega: error for omega, error in found.items() if error is not None}  # None: diverged
             if errors:
                 star = min(errors, key=lambda omega: errors[omega]) if len(records) == len(omegas) else None
                 _draw_curve(axes, errors, star, _COLORS[scheme], scheme)
@@ -113,7 +113,7 @@ def omega_sweep(
                 record.metrics["eval_mse"], color=_COLORS["uniform-phase"], linestyle="--", label="uniform-phase"
             )
         if not axes.lines:
-            _say_not_run(axes)
+            _mark_not_run(axes)
         axes.set(xscale="log", yscale="log", title=name, xlim=(min(omegas) / 1.5, max(omegas) * 1.5))
     _finish_panels(figure, "ω₀", "test MSE")
     return figure
@@ -124,7 +124,7 @@ def best_omegas(
     rows: Mapping[str, tuple[Record, Record | None, Mapping[str, tuple[float, Record]]]],
     baselines: Sequence[str],
 ) -> "Figure":
-    """A row per image: the truth, matched moments, and each baseline at its best ω₀, with the test errors."""
+    """A row per image: the truth, uniform-phase, and each baseline at its best ω₀, with their test errors."""
     columns = ["truth", "uniform-phase", *baselines]
     figure = _figure(2.3 * len(columns), 2.3 * len(rows) + 0.4, title)
     panels = figure.subplots(len(rows), len(columns), squeeze=False)
@@ -140,7 +140,7 @@ def best_omegas(
             axes.set(xticks=[], yticks=[])
             if record is None:
                 axes.set_box_aspect(truth.shape[0] / truth.shape[1])
-                _say_not_run(axes)
+                _mark_not_run(axes)
                 continue
             if (picture := record.load().get("test")) is not None:
                 _show(axes, picture)
@@ -177,7 +177,7 @@ def learning_rates(
 
 
 def spectra(title: str, curves: Mapping[tuple[str, int], Record], schemes: Sequence[str]) -> "Figure":
-    """A panel per scheme: the mean singular values by their index, a curve per depth."""
+    """A panel per scheme: the mean singular values in decreasing order, a curve per depth."""
     figure = _figure(13.0, 3.6, title)
     panels = figure.subplots(1, len(schemes), sharey=True, squeeze=False)[0]
     for (scheme, depth), record in curves.items():
@@ -208,7 +208,7 @@ def _show(axes: "Axes", picture: np.ndarray) -> None:
     axes.set(xticks=[], yticks=[])
 
 
-def _say_not_run(axes: "Axes") -> None:
+def _mark_not_run(axes: "Axes") -> None:
     axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", fontsize=9)
 
 

@@ -1,20 +1,20 @@
-"""The report: what the paper prints beside what the records say. It reads the store and computes nothing."""
+"""The report: the numbers printed in the paper beside ours. It reads the records in the store and trains nothing."""
 
 import base64
 import html
 import io
+import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 from ..signals.paths import atomic_path
-from .engine import select
 from .experiment import QUICK, Experiment
-from .experiments import NAMES, get_experiment
-from .runs import Preset, Record, Run
+from .experiments import EXPERIMENT_NAMES, get_experiment
+from .runs import Preset, Record, Run, identify
 from .store import PACKED, Store, pack, require_directory, write_tables
 from .tables import MISSING, RULE, Table, prose
 
@@ -32,13 +32,13 @@ img { max-width: 100% }
 
 @dataclass(frozen=True)
 class Section:
-    """An experiment in a preset: how much of it was run, its tables, and the names of its figures."""
+    """An experiment in a preset: how many of its runs are stored, its tables, and the names of its figures."""
 
     experiment: Experiment
     preset: Preset
     coverage: str
-    tables: Sequence[Table]
-    figures: Sequence[str]
+    tables: Sequence[Table] = ()
+    figures: Sequence[str] = ()
 
     @property
     def heading(self) -> str:
@@ -46,26 +46,19 @@ class Section:
 
 
 def write_report(store: Store, output: str | os.PathLike[str]) -> list[Path]:
-    """Write Markdown, HTML, figures, LaTeX tables and the table of all records; return the paths of the main files."""
-    from .plots import save
+    """Write the report as Markdown and HTML, its figures and LaTeX tables, and all records in several formats.
 
+    **Returns:**
+
+    The paths of the report and of the files with all records.
+    """
     directory = require_directory("output", output)
     records = list(store.records())
     if not records:
         raise ValueError(f"{store.directory}: no records; run `uniphase reproduce` first, or pass --store")
     for part in ("figures", "tables"):
         (directory / part).mkdir(parents=True, exist_ok=True)
-    sections, most = [], 1 + max(record.config.get("seed", 0) for record in records)
-    for name in NAMES:
-        for preset in get_args(Preset)[::-1]:
-            section, figures = _section(get_experiment(name), preset, most, store)
-            if section is None:
-                continue
-            sections.append(section)
-            for stem, figure in figures.items():
-                save(figure, directory / "figures" / stem)
-            for table in section.tables:
-                _write(directory / "tables" / f"{_stem(table.name, preset)}.tex", table.latex())
+    sections = _write_sections(records, store, directory)
     paths = [directory / "report.md", directory / "report.html", directory / "records.csv"]
     introduction, overview = _introduction(records), _overview(sections)
     _write(paths[0], _markdown(sections, introduction, overview))
@@ -76,41 +69,79 @@ def write_report(store: Store, output: str | os.PathLike[str]) -> list[Path]:
     return [*paths, directory / PACKED]
 
 
-def _section(experiment: Experiment, preset: Preset, most: int, store: Store):
-    """A section and its figures; none if nothing of it was run, or if it is the paper's protocol under another name."""
-    # The bicubic row alone, which experiments share, makes no section.
-    runs = [run for run in select(experiment.runs(preset, most, store), "") if run.kind != "reference"]
-    stored = [run for run in runs if run in store]
-    if preset == "quick" and (not stored or stored == _stored_of_paper(experiment, most, store)):
-        return None, {}
-    if not stored:
-        return Section(experiment, preset, "Not run.", (), ()), {}
-    seeds = 1 + max(_seed(run) for run in stored)
-    drawn = experiment.figures(preset, seeds, store)
-    figures = {_stem(name, preset): figure for name, figure in drawn.items()}
+def _write_sections(records: Sequence[Record], store: Store, directory: Path) -> list[Section]:
+    """Make the sections of all experiments, and write their figures and LaTeX tables."""
+    stored, sections = {record.identity for record in records}, []
+    last_seeds: dict[str, int] = {}
+    for record in sorted(records, key=lambda record: _seed(record.config)):
+        last_seeds[_outline(record.kind, record.config)] = _seed(record.config)
+    for name in EXPERIMENT_NAMES:
+        experiment = get_experiment(name)
+        paper = _runs(experiment, "paper", last_seeds, store)
+        sections.append(_write_section(experiment, "paper", paper, stored, store, directory))
+        quick = _runs(experiment, "quick", last_seeds, store)
+        # A preset that was not run, or whose runs are those of the paper's protocol, gets no section.
+        if not stored.isdisjoint(quick) and stored & quick.keys() != stored & paper.keys():
+            sections.append(_write_section(experiment, "quick", quick, stored, store, directory))
+    return sections
+
+
+def _runs(experiment: Experiment, preset: Preset, last_seeds: Mapping[str, int], store: Store) -> dict[str, Run]:
+    """The runs of an experiment by their identities, without the references, which experiments share.
+
+    A sweep has thousands of runs, and another experiment many seeds: only as many seeds are listed as may be stored.
+    """
+    outlines = {_outline(run.kind, run.effective()) for run in experiment.runs(preset, 1, store)}
+    seeds = 1 + max((last_seeds[outline] for outline in outlines & last_seeds.keys()), default=0)
+    return {identify(run): run for run in experiment.runs(preset, seeds, store) if run.kind != "reference"}
+
+
+def _outline(kind: str, config: Mapping[str, Any]) -> str:
+    """What the runs of all seeds have in common; options, such as the best ω₀, may be found for each seed."""
+    common = {name: value for name, value in config.items() if name not in ("seed", "options")}
+    return json.dumps([kind, common], sort_keys=True)
+
+
+def _write_section(
+    experiment: Experiment, preset: Preset, runs: Mapping[str, Run], stored: Set[str], store: Store, directory: Path
+) -> Section:
+    made = {identity: run for identity, run in runs.items() if identity in stored}
+    if not made:
+        return Section(experiment, preset, "Not run.")
+    seeds = 1 + max(_seed(vars(run)) for run in made.values())
+    figures = write_figures(experiment, preset, seeds, store, directory)
     tables = experiment.tables(preset, seeds, store)
-    return Section(experiment, preset, _coverage(runs, stored), tables, tuple(figures)), figures
+    for table in tables:
+        _write(directory / "tables" / f"{_stem(table.name, preset)}.tex", table.latex())
+    return Section(experiment, preset, _coverage(runs, made), tables, figures)
 
 
-def _coverage(runs: Sequence[Run], stored: Sequence[Run]) -> str:
-    """How many of the runs with the first seed were made and of which family the others are; and all further seeds."""
-    first = [run for run in runs if _seed(run) == 0]
-    made = [run for run in stored if _seed(run) == 0]
-    missing, all_of = Counter(run.family for run in first if run not in made), Counter(run.family for run in first)
-    further = f", and {len(stored) - len(made)} with further seeds" if len(stored) > len(made) else ""
-    words = [f"{len(made)} of {len(first)} runs{further}."]
+def write_figures(experiment: Experiment, preset: Preset, seeds: int, store: Store, directory: Path) -> Sequence[str]:
+    """Write the figures of an experiment for which there are records, and return their names."""
+    from .plots import save
+
+    figures = {_stem(name, preset): figure for name, figure in experiment.figures(preset, seeds, store).items()}
+    for stem, figure in figures.items():
+        save(figure, directory / "figures" / stem)
+    return tuple(figures)
+
+
+def _coverage(runs: Mapping[str, Run], made: Mapping[str, Run]) -> str:
+    """How many runs with the first seed are stored, how many are missing by family, and the number of further seeds."""
+    first = {identity: run for identity, run in runs.items() if _seed(vars(run)) == 0}
+    done = first.keys() & made.keys()
+    total = Counter(run.family for run in first.values())
+    missing = Counter(run.family for identity, run in first.items() if identity not in done)
+    further = f", and {len(made) - len(done)} with further seeds" if len(made) > len(done) else ""
+    words = [f"{len(done)} of {len(first)} runs{further}."]
     if missing:
-        parts = [f"{family} ({number} of {all_of[family]})" for family, number in missing.items()]
+        parts = [f"{family} ({number} of {total[family]})" for family, number in missing.items()]
         words.append(f"Not run: {', '.join(parts)}.")
     return " ".join(words)
 
 
-def _seed(run: Run) -> int:
-    return getattr(run, "seed", 0)
-
-
-def _stored_of_paper(experiment: Experiment, most: int, store: Store) -> list[Run]:
-    return [run for run in select(experiment.runs("paper", most, store), "") if run in store]
+def _seed(config: Mapping[str, Any]) -> int:
+    return config.get("seed", 0)
 
 
 def _stem(name: str, preset: Preset) -> str:
@@ -118,7 +149,7 @@ def _stem(name: str, preset: Preset) -> str:
 
 
 def _introduction(records: Sequence[Record]) -> list[str]:
-    def told(key: str) -> str:
+    def distinct(key: str) -> str:
         return ", ".join(sorted({str(record.provenance[key]) for record in records}))
 
     hours = sum(record.seconds for record in records) / 3600
@@ -126,13 +157,13 @@ def _introduction(records: Sequence[Record]) -> list[str]:
     return [
         "The paper is Kuang, Chickering and Lin, 2026. Every number beside “paper” is as it prints it, and every "
         "number beside “ours” was computed from the records by `uniphase report`.",
-        f"{len(records):,} records, {hours:.1f} hours of computing, on {told('device')}; {versions}; "
-        f"commit {told('commit')}.",
+        f"{len(records):,} records, {hours:.1f} hours of computing, on {distinct('device')}; {versions}; "
+        f"commit {distinct('commit')}.",
     ]
 
 
 def _overview(sections: Sequence[Section]) -> Table:
-    """A line for each section, with the number of lines of its tables that have each verdict."""
+    """A row per section, with the number of rows of its tables for each verdict."""
     rows = []
     for section in sections:
         judged = Counter(row[-1] for table in section.tables if "verdict" in table.header[-1] for row in table.rows)
@@ -169,7 +200,7 @@ def _html(sections: Sequence[Section], introduction: Sequence[str], overview: Ta
 
 
 def _webp(path: Path) -> bytes:
-    """A picture in a fraction of its size, with no difference that one would see."""
+    """An image as WebP, which is much smaller and looks the same."""
     from PIL import Image
 
     stream = io.BytesIO()

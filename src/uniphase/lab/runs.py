@@ -1,7 +1,7 @@
-"""Runs and records: what is computed, and what is kept of it.
+"""Runs (what to compute) and records (the results that are kept).
 
-A run is a frozen dataclass, and its result a function of that alone. Its identity is a hash of its effective config, in
-which all defaults are filled in, and of a version of the numerics; so runs that coincide are one.
+A run is a frozen dataclass that determines its result completely. Its identity is a hash of its effective config, in
+which all defaults are filled in, and of the version of the numerics. Runs with the same identity are computed once.
 """
 
 import functools
@@ -22,12 +22,12 @@ import numpy as np
 
 Preset = Literal["quick", "paper"]
 
-# Goes up when the same config gives other numbers; records of earlier versions then count as not run.
+# Increment when the same config gives different numbers: records of earlier versions then no longer count.
 NUMERICS = 1
 
 
 class Outcome(NamedTuple):
-    """What a run computes: numbers, which may be nested lists, and arrays."""
+    """The result of a run: numbers (possibly nested lists), arrays, and the computing time."""
 
     metrics: dict[str, Any]
     arrays: dict[str, np.ndarray]
@@ -35,73 +35,73 @@ class Outcome(NamedTuple):
 
 
 class Run(ABC):
-    """Something to compute. Subclasses are frozen dataclasses with a `seed`, whatever else they have."""
+    """Something to compute. Subclasses are frozen dataclasses; those that draw random numbers have a `seed`."""
 
     kind: ClassVar[str]
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """A few words that tell it from the other runs of its experiment."""
+        """Words that distinguish it from the other runs of its experiment; `--only` selects by them."""
 
     @abstractmethod
     def effective(self) -> dict[str, Any]:
-        """All that the result depends on, as JSON can hold it."""
+        """The config that determines the result, with all defaults filled in, in JSON types."""
 
     @staticmethod
     @abstractmethod
     def compute_together(
         runs: Sequence[Any], checkpoint: Path | None, callback: Callable[[int], Any] | None
     ) -> list[Outcome]:
-        """The outcomes of runs of one shape. Long ones keep a `checkpoint` and tell the `callback` their step."""
+        """Compute runs of one shape. Long ones save a `checkpoint` and pass each step reached to `callback`."""
 
     @property
     def family(self) -> str:
-        """Runs that a report counts together."""
+        """The group under which the report counts it."""
         return self.kind
 
     @property
     def shape(self) -> Hashable:
-        """Runs with the same shape can be computed together."""
+        """Runs of equal shape can be computed together in one program."""
         return self
 
     @property
     def work(self) -> int:
-        """The number of its steps."""
+        """The number of training steps."""
         return 1
 
     @property
     def cost(self) -> str:
-        """What the time of a step depends on, in words."""
+        """Identifies runs whose steps take equally long; shown by `--dry-run`."""
         return self.kind
 
     @property
-    def companions(self) -> "Sequence[Run]":
-        """Runs that its tables and figures need beside it, if they are of the same experiment."""
+    def references(self) -> "Sequence[Run]":
+        """Runs that it is compared with in tables and figures. `--only` selects them as well."""
         return ()
 
     @staticmethod
     def measure_step(runs: "Sequence[Any]") -> float | None:
-        """Seconds of a step of runs of one shape together, measured now; `None` if it is not worth it."""
+        """Measure the seconds per step of runs of one shape computed together; `None` for runs without steps."""
         return None
 
 
-class LoneRun(Run):
-    """A short run that gains nothing from company."""
+class SingleRun(Run):
+    """A short run, computed by itself."""
 
     @abstractmethod
     def compute(self) -> Outcome:
-        """The outcome."""
+        """Compute the result."""
 
     @staticmethod
     def compute_together(
-        runs: "Sequence[LoneRun]", checkpoint: Path | None, callback: Callable[[int], Any] | None
+        runs: "Sequence[SingleRun]", checkpoint: Path | None, callback: Callable[[int], Any] | None
     ) -> list[Outcome]:
         return [run.compute() for run in runs]
 
 
 def identify(run: Run) -> str:
-    """The name of a run's record."""
+    """The identity of a run, which is the name of its record."""
     return _identity(run.kind, run.effective())
 
 
@@ -112,13 +112,13 @@ def _identity(kind: str, config: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """A run that was computed.
+    """The stored result of a run.
 
-    - `identity`, `kind`, `config`: of the run, the config with all defaults filled in.
-    - `metrics`: numbers, `None` where they are not finite.
-    - `seconds`: how long it took. With `work` and `cost` of the run it tells how long others will take.
+    - `identity`, `kind`, `config`: those of the run, the config with all defaults filled in.
+    - `metrics`: numbers; `None` for those that are not finite.
+    - `seconds`: the computing time. Together with `work` and `cost` it predicts the time of similar runs.
     - `provenance`: versions, device, commit and date.
-    - `load`: gives the arrays.
+    - `load`: loads the arrays.
     """
 
     identity: str
@@ -133,7 +133,7 @@ class Record:
 
     @property
     def current(self) -> bool:
-        """Whether it was made by the present version of the numerics."""
+        """Whether it was computed with the current version of the numerics."""
         return self.identity == _identity(self.kind, self.config)
 
 
@@ -147,7 +147,7 @@ def execute_together(
 ) -> list[Record]:
     """Compute runs of one shape."""
     assert len({run.shape for run in runs}) == 1
-    commit()  # that of the source that computes, whatever is checked out by the time that it is done
+    commit()  # cached before a long run, during which another commit may be checked out
     outcomes = type(runs[0]).compute_together(runs, checkpoint, callback)
     return [_record(run, outcome) for run, outcome in zip(runs, outcomes, strict=True)]
 
@@ -168,7 +168,7 @@ def _record(run: Run, outcome: Outcome) -> Record:
 
 
 def finite(value: Any) -> Any:
-    """The value with `None` for every number that is not finite, as JSON has none."""
+    """The value with every infinity or NaN replaced by `None`, since JSON has neither."""
     if isinstance(value, Mapping):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -177,7 +177,7 @@ def finite(value: Any) -> Any:
 
 
 def provenance() -> dict[str, Any]:
-    """Where and by what a record was made."""
+    """The versions, device, commit and date with which a record was computed."""
     import jax
 
     device = jax.devices()[0]
@@ -192,7 +192,7 @@ def provenance() -> dict[str, Any]:
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of the source that runs, with "-dirty" if it was changed; `None` if it is not a checkout."""
+    """The commit of the running source, with "-dirty" if it has changes; `None` if it is not a Git checkout."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10)

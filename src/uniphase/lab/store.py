@@ -1,10 +1,10 @@
 """The store: a directory with a JSON file and an NPZ file for every record.
 
-Files are written whole or not at all and never change, so that any number of processes may share the directory without
-locks. The JSON file is written last: where it is, the record is complete.
+Files are written atomically and never change, so any number of processes can share the directory without locks. The
+JSON file is written last: if it exists, the record is complete.
 
-A report packs all records into one file, without large arrays, which is small enough to be published. Its directory is
-a store again: tables can be made anew from it, and pictures of what is drawn from numbers.
+A report packs all records into a single file, without large arrays, that is small enough to be published. The directory
+of a report is therefore a store, too: its tables, and the figures that need no arrays, can be made again from it.
 """
 
 import csv
@@ -23,12 +23,12 @@ from .runs import Record, Run, identify
 
 _HEADER = [field.name for field in fields(Record) if field.name != "load"]
 PACKED = "records.jsonl"
-# The arrays that stay with a packed record; losses and pictures do not.
+# The arrays kept in a packed record. Losses and images are left out.
 _KEPT = ("spectrum",)
 
 
 def require_directory(name: str, path: str | os.PathLike[str]) -> Path:
-    """The path of a directory, which need not exist yet."""
+    """Check that a path can be used as a directory; it need not exist yet."""
     if not os.fspath(path):
         raise ValueError(f"{name} is ''; pass a directory, '.' for the current one")
     if Path(path).exists() and not Path(path).is_dir():
@@ -37,11 +37,11 @@ def require_directory(name: str, path: str | os.PathLike[str]) -> Path:
 
 
 class Store:
-    """Records by the identity of their runs.
+    """A directory of records, looked up by run.
 
     **Arguments:**
 
-    - `directory`: made when something is first written.
+    - `directory`: created when something is first written.
     """
 
     def __init__(self, directory: str | os.PathLike[str]):
@@ -51,14 +51,14 @@ class Store:
         return self.get(run) is not None
 
     def get(self, run: Run, *, needs: str | None = None) -> Record | None:
-        """The record of a run, if it was computed and, where one is needed, has an array of that name."""
+        """The record of a run, or `None` if it is not stored or lacks the array called `needs`."""
         identity = identify(run)
         path = self._path(identity)
         record = self._read(path) if path.exists() else self._packed.get(identity)
         return None if record is None or (needs is not None and needs not in record.load()) else record
 
     def put(self, record: Record) -> None:
-        """Keep a record."""
+        """Write a record."""
         path = self._path(record.identity)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(path.with_suffix(".npz")) as temporary:
@@ -68,7 +68,7 @@ class Store:
             temporary.write_text(json.dumps(content, indent=1, allow_nan=False))
 
     def records(self) -> Iterator[Record]:
-        """All records of the present version, in the order of their identities."""
+        """All records of the current numerics, sorted by identity."""
         loose = {path.stem: path for path in (self.directory / "records").glob("*.json")}
         for identity in sorted({*loose, *self._packed}):
             record = self._read(loose[identity]) if identity in loose else self._packed[identity]
@@ -76,7 +76,7 @@ class Store:
                 yield record
 
     def checkpoint(self, runs: Sequence[Run]) -> Path:
-        """Where runs that are computed together keep their state."""
+        """The path of the checkpoint of runs that are computed together."""
         directory = self.directory / "checkpoints"
         directory.mkdir(parents=True, exist_ok=True)
         return directory / f"{identify(runs[0])}-{len(runs)}.state"
@@ -118,7 +118,7 @@ def _kept_arrays(content: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
 
 
 def pack(records: Sequence[Record], path: Path) -> None:
-    """All records in one file, a line for each, without large arrays."""
+    """Write all records, without large arrays, to one file with a line each."""
     with atomic_path(path) as temporary, temporary.open("w") as stream:
         for record in records:
             kept = {name: array.tolist() for name, array in record.load().items() if name in _KEPT}
@@ -127,7 +127,7 @@ def pack(records: Sequence[Record], path: Path) -> None:
 
 
 def flat(record: Record) -> dict[str, Any]:
-    """A record as a row of a table: config and metrics by dotted names, without arrays."""
+    """A record as a row of a table: config, metrics and provenance under dotted names, without arrays."""
     parts = {"config": record.config, "metrics": record.metrics, "provenance": record.provenance}
     row = {name: getattr(record, name) for name in ("identity", "kind", "seconds", "work", "cost")}
     return row | {name: entry for part, content in parts.items() for name, entry in _flatten(part, content)}
@@ -142,7 +142,7 @@ def _flatten(prefix: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Any
 
 
 def write_tables(records: Sequence[Record], csv_path: Path, parquet_path: Path) -> bool:
-    """All records, without their arrays, as CSV and as Parquet. Without DuckDB only CSV is written: `False`."""
+    """Write all records, without arrays, as CSV and Parquet. Without DuckDB, write CSV only and return `False`."""
     rows = [flat(record) for record in records]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     with atomic_path(csv_path) as temporary, temporary.open("w", newline="") as stream:
@@ -153,7 +153,7 @@ def write_tables(records: Sequence[Record], csv_path: Path, parquet_path: Path) 
         import duckdb
     except ImportError:
         return False
-    # All rows are looked at for the type of a column, but an identity is a text, even if it looks like 12e34.
+    # Column types are inferred from all rows; an identity is always text, even if it looks like a number (12e34).
     with duckdb.connect() as connection, atomic_path(parquet_path) as temporary:
         table = connection.read_csv(str(csv_path), sample_size=-1, dtype={"identity": "VARCHAR"})
         table.write_parquet(str(temporary), compression="zstd")

@@ -1,4 +1,4 @@
-"""Tables: as Markdown, HTML and LaTeX, and the rule by which a printed figure is compared with ours."""
+"""Tables in Markdown, HTML and LaTeX, and the rule for comparing a number printed in the paper with ours."""
 
 import html
 import math
@@ -18,14 +18,14 @@ RULE = (
     "for a spread. Runs that diverged are counted beside the mean and left out of it; *diverged*: all did. *Not run*: "
     "there is no record. *No verdict*: the protocol is not the paper's."
 )
-# Two seeds have an interval, too, but it is 22 times as wide as they are apart.
-_FEWEST = 3
+# With two seeds the interval is 22 times as wide as the distance between them, so it would exclude almost nothing.
+_MIN_SEEDS = 3
 MISSING = "—"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A title, a header and rows of text, and notes below it. `name` is that of its file."""
+    """A table of text with a title, and with notes below it. `name` is the name of its file."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ class Table:
         return f"<table><caption>{html.escape(self.title)}</caption>\n{body}\n</table>{notes}"
 
     def latex(self) -> str:
-        """For a document with booktabs and adjustbox, by which a table that is too large for the page shrinks to it."""
+        """LaTeX for documents that load booktabs and adjustbox; the latter shrinks tables that exceed the page."""
         lines = [" & ".join(map(_tex, row)) + r" \\" for row in (self.header, *self.rows)]
         rows = "\n".join([r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"])
         columns = "l" + "r" * (len(self.header) - 1)
@@ -67,22 +67,22 @@ class Table:
 
 
 def prose(text: str) -> str:
-    """A text with Markdown's *emphasis* and `code` as HTML."""
+    """Convert *emphasis* and `code` from Markdown to HTML."""
     text = re.sub(r"\*(.+?)\*", r"<em>\1</em>", html.escape(text))
     return re.sub(r"`(.+?)`", r"<code>\1</code>", text)
 
 
 def verdict(printed: str | None, ours: Sequence[float], preset: Preset, *, lower_is_better: bool) -> str:
-    """What `RULE` says of a printed figure and ours, one for each seed; it is not finite if the run diverged."""
+    """Compare a printed number with ours, one per seed and not finite where a run diverged, by `RULE`."""
     if not ours:
         return "not run"
-    if not (ours := _ended(ours)):
+    if not (ours := _finite(ours)):
         return "diverged"
     if preset == "quick":
         return "no verdict"
     if printed is None:
         return "not printed"
-    if len(ours) < _FEWEST:
+    if len(ours) < _MIN_SEEDS:
         return "too few seeds"
     low, high = _interval(ours, logarithmic=lower_is_better)
     half = 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)
@@ -93,29 +93,29 @@ def verdict(printed: str | None, ours: Sequence[float], preset: Preset, *, lower
 
 
 def spread(ours: Sequence[float], digits: str) -> str:
-    """The mean and the standard deviation over the seeds, without those that diverged, and the number of these."""
+    """The mean and standard deviation over the seeds that did not diverge, and how many diverged."""
     if not ours:
         return MISSING
-    ended = _ended(ours)
-    if not ended:
+    finite = _finite(ours)
+    if not finite:
         return "diverged"
-    deviation = f" ± {statistics.stdev(ended):{digits}}" if len(ended) > 1 else ""
-    left_out = f" ({len(ours) - len(ended)} diverged)" if len(ended) < len(ours) else ""
-    return f"{statistics.fmean(ended):{digits}}{deviation}{left_out}"
+    deviation = f" ± {statistics.stdev(finite):{digits}}" if len(finite) > 1 else ""
+    diverged = f" ({len(ours) - len(finite)} diverged)" if len(finite) < len(ours) else ""
+    return f"{statistics.fmean(finite):{digits}}{deviation}{diverged}"
 
 
-def _ended(ours: Sequence[float]) -> list[float]:
+def _finite(ours: Sequence[float]) -> list[float]:
     return [value for value in ours if math.isfinite(value)]
 
 
 def _interval(ours: Sequence[float], *, logarithmic: bool) -> tuple[float, float]:
     """The 95 % prediction interval for one more run."""
-    from scipy.stats import t
+    from scipy.special import stdtrit  # the quantiles of Student's t; scipy.stats takes a second to import
 
     n = len(ours)
     values = [math.log(max(value, 1e-300)) for value in ours] if logarithmic else list(ours)
-    reach = float(t.ppf(0.975, n - 1)) * statistics.stdev(values) * math.sqrt(1 + 1 / n)
-    ends = statistics.fmean(values) - reach, statistics.fmean(values) + reach
+    half_width = float(stdtrit(n - 1, 0.975)) * statistics.stdev(values) * math.sqrt(1 + 1 / n)
+    ends = statistics.fmean(values) - half_width, statistics.fmean(values) + half_width
     return (math.exp(ends[0]), math.exp(ends[1])) if logarithmic else ends
 
 
@@ -123,7 +123,7 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-# What LaTeX reads otherwise than it stands: its own characters, and symbols.
+# LaTeX's special characters, and symbols that it writes as commands.
 _ESCAPED = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", **{mark: f"\\{mark}" for mark in "&%#_${}"}}
 _MATHS = {
     "±": r"\pm",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.fakes import column, fill, record
-from uniphase.lab.experiments.omega_sweep import BASELINES, EXPERIMENT, OMEGAS, Found, leads
+from uniphase.lab.experiments.omega_sweep import BASELINES, EXPERIMENT, OMEGAS, BestRuns, leads
 from uniphase.lab.fits import FitRun, ReferenceRun
 from uniphase.lab.runs import identify
 from uniphase.lab.store import Store
@@ -79,8 +79,8 @@ def test_the_least_error_leads():
 def test_an_error_is_the_mean_of_what_did_not_diverge():
     run = EXPERIMENT.runs("paper", 1, Store("none"))[0]
     records = [record(run, {"eval_mse": error}) for error in (0.1, None, 0.3)]
-    assert Found(records, [], 1, 1).error == pytest.approx(0.2, rel=1e-12)  # rounding
-    assert math.isnan(Found(records[1:2], [], 1, 1).error)
+    assert BestRuns(records, [], 1, 1).error == pytest.approx(0.2, rel=1e-12)  # rounding
+    assert math.isnan(BestRuns(records[1:2], [], 1, 1).error)
 
 
 def test_a_sweep_that_is_not_complete_gets_no_verdict(tmp_path):

@@ -1,4 +1,4 @@
-"""Section 4.2: a recording of Bach, 308,207 samples on [-100, 100], by every scheme."""
+"""Section 4.2: a recording of Bach, 308,207 samples on [-100, 100], fitted with every scheme."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TITLE = "Bach, one network per scheme"
 _PROTOCOLS: dict[Preset, Protocol] = {
     "paper": Protocol(Signal("bach"), width=256, depth=5, steps=5000, rate=5e-5),
-    # 0.37 s from the middle, as the recording opens in silence; time runs as fast as in the whole
+    # 0.37 s from the middle, since the recording starts with silence; the distance between samples is the same
     "quick": Protocol(Signal("bach", size=16_384), width=128, depth=5, steps=500, rate=5e-5),
 }
 

@@ -1,4 +1,4 @@
-"""Section 4.1: the Cameraman image, 128² samples for training and 512² for testing, one network per scheme."""
+"""Section 4.1: the Cameraman image, trained on 128² samples and tested on 512², with every scheme."""
 
 import math
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from ..tables import MISSING, Table, spread, verdict
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# In the paper's order. It has no cvp26-1 here; the sweep over ω₀ has.
+# In the paper's order. The paper has cvp26-1 only in the sweep over ω₀.
 SCHEMES = ("uniform-phase", "cvp26-0", "cvp26-1", "sm20", "relu", "silu", "gelu", "tanh-pe")
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """Sizes of a preset."""
+    """The signal, network size and training of a preset."""
 
     signal: Signal
     width: int
@@ -30,7 +30,7 @@ class Protocol:
 
 
 def experiment(name: str, artefact: str, title: str, protocols: Mapping[Preset, Protocol]) -> Experiment:
-    """An experiment that fits an image by every scheme."""
+    """An experiment that fits an image with every scheme."""
 
     def fit(preset: Preset, scheme: str, seed: int) -> FitRun:
         p = protocols[preset]
@@ -81,7 +81,7 @@ _GRIDS = (
 
 
 def values(records: list[Record], key: str) -> list[float]:
-    """A metric of several records, NaN for those that diverged."""
+    """A metric of several records; NaN where a run diverged."""
     return [math.nan if (value := record.metrics[key]) is None else value for record in records]
 
 

@@ -1,8 +1,8 @@
-"""Section 4.5: does the best learning rate carry over from width to width?
+"""Section 4.5: does the best learning rate transfer across widths?
 
-Stage one finds the ω₀ of each baseline at the base width, by the arithmetic mean of all losses. Stage two sweeps the
-rate for every width and scaling. The paper's text averages the losses arithmetically and its figure geometrically; here
-the first selects, and tables and figures show both.
+Stage one finds the best ω₀ of each baseline at the base width, by the arithmetic mean of all losses. Stage two sweeps
+the learning rate for every width and scaling. The paper's text uses the arithmetic mean of the losses and its figure
+the geometric mean; here ω₀ is selected by the arithmetic mean, and tables and figures show both.
 """
 
 import math
@@ -46,7 +46,7 @@ _PROTOCOLS: dict[Preset, _Protocol] = {
 
 
 def _sweep(preset: Preset, scheme: str, seed: int) -> list[FitRun]:
-    """A baseline at the base width: one run for each frequency."""
+    """A baseline at the base width: one run per ω₀."""
     p = _PROTOCOLS[preset]
     return [
         FitRun(p.signal, scheme, BASE_WIDTH, p.depth, p.steps, 1e-4, (("omega", omega),), epsilon=0.0, seed=seed)
@@ -58,8 +58,8 @@ def _stage_one(preset: Preset, seeds: int, store: Store) -> list[Run]:
     return [run for seed in range(seeds) for scheme in BASELINES for run in _sweep(preset, scheme, seed)]
 
 
-def _forerunners(preset: Preset, run: Run) -> list[Run]:
-    """The runs of stage one that the frequency of one of stage two follows from."""
+def _dependencies(preset: Preset, run: Run) -> list[Run]:
+    """The runs of stage one that determine the ω₀ of a run of stage two."""
     assert isinstance(run, FitRun)
     if run.scheme not in BASELINES or run in (first := _sweep(preset, run.scheme, run.seed)):
         return []
@@ -67,9 +67,9 @@ def _forerunners(preset: Preset, run: Run) -> list[Run]:
 
 
 def best_omega(preset: Preset, scheme: str, seed: int, store: Store) -> float | None:
-    """The ω₀ with the least mean loss at the base width, once all were run; the least of all, if all diverged.
+    """The ω₀ of a baseline with the lowest mean loss at the base width; the smallest ω₀ if all runs diverged.
 
-    `None` before that, and for uniform-phase, which has none.
+    `None` if some of its runs are not stored, and for uniform-phase, which has no ω₀.
     """
     if scheme not in BASELINES:
         return None
@@ -81,7 +81,7 @@ def best_omega(preset: Preset, scheme: str, seed: int, store: Store) -> float | 
 
 
 def _fits(preset: Preset, scheme: str, scaling: Scaling, width: int, seed: int, omega: float | None) -> list[FitRun]:
-    """A curve of the figure: one run for each rate. With an ω₀ that is not known yet it is provisional."""
+    """A curve of the figure: one run per learning rate. While the best ω₀ is unknown, the default takes its place."""
     p = _PROTOCOLS[preset]
     options = (("omega", omega or IMAGE_OMEGA),) if scheme in BASELINES else ()
     return [
@@ -102,7 +102,7 @@ def _stage_two(preset: Preset, seeds: int, store: Store) -> list[Run]:
 
 
 def _curves(preset: Preset, scheme: str, scaling: Scaling, seed: int, store: Store) -> dict[int, dict[float, Record]]:
-    """The records by width and rate; none before the ω₀ of a baseline is known."""
+    """The records by width and rate; empty while the best ω₀ of a baseline is unknown."""
     omega = best_omega(preset, scheme, seed, store)
     if scheme in BASELINES and omega is None:
         return {width: {} for width in _PROTOCOLS[preset].widths}
@@ -114,7 +114,7 @@ def _curves(preset: Preset, scheme: str, scaling: Scaling, seed: int, store: Sto
 
 
 def best_rate(preset: Preset, records: dict[float, Record], average: Average) -> float | None:
-    """The rate with the least average loss. It is known when all rates were run and not all of them diverged."""
+    """The rate with the lowest average loss; `None` if not all rates were run, or if all runs diverged."""
     if len(records) < len(_PROTOCOLS[preset].rates):
         return None
     known = {rate: record.metrics[average] for rate, record in records.items() if record.metrics[average] is not None}
@@ -152,7 +152,7 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
 
 
 def _transfer(preset: Preset, curves: dict[int, dict[float, Record]], average: Average) -> list[str]:
-    """The exponents of the best rates by width, and their range."""
+    """The base-2 logarithms of the best rates by width, and their range."""
     rates = [best_rate(preset, records, average) for records in curves.values()]
     exponents = [math.log2(rate) for rate in rates if rate is not None]
     cells = [MISSING if rate is None else f"{math.log2(rate):.0f}" for rate in rates]
@@ -160,7 +160,7 @@ def _transfer(preset: Preset, curves: dict[int, dict[float, Record]], average: A
 
 
 def _best(preset: Preset, records: dict[float, Record]) -> list[str]:
-    """The best rate and its loss, by either average."""
+    """The best rate and its average loss, by the arithmetic and the geometric mean."""
     cells: list[str] = []
     for average in AVERAGES:
         rate = best_rate(preset, records, average)
@@ -191,5 +191,5 @@ def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
 
 
 EXPERIMENT = Experiment(
-    "mup-sweep", "section 4.5, figure of learning rates", (_stage_one, _stage_two), _tables, _figures, _forerunners
+    "mup-sweep", "section 4.5, figure of learning rates", (_stage_one, _stage_two), _tables, _figures, _dependencies
 )

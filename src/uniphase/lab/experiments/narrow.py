@@ -1,4 +1,4 @@
-"""Section 4.3: the image of section 4.1 again, with networks of width 16."""
+"""Section 4.3: the image of section 4.1, with networks of width 16."""
 
 from ..fits import Signal
 from ..runs import Preset

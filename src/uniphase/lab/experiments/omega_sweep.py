@@ -1,4 +1,4 @@
-"""Section 4.4: is there an ω₀ that beats matched moments? 12 images, three baselines at 21 frequencies each."""
+"""Section 4.4: is there an ω₀ that beats uniform-phase? 12 images, three baselines at 21 values of ω₀ each."""
 
 import math
 import statistics
@@ -51,13 +51,13 @@ def _runs(preset: Preset, seeds: int, store: Store) -> list[Run]:
 
 
 def sweep(preset: Preset, name: str, scheme: str, seed: int, store: Store) -> dict[float, Record]:
-    """The records of a baseline by their ω₀."""
+    """The records of a baseline by ω₀."""
     found = {omega: store.get(_fit(preset, name, scheme, omega, seed)) for omega in OMEGAS}
     return {omega: record for omega, record in found.items() if record}
 
 
 def best(records: dict[float, Record]) -> float:
-    """The ω₀ with the least error; a network that diverged has none, and comes last."""
+    """The ω₀ with the lowest error; networks that diverged come last."""
 
     def error(omega: float) -> float:
         found = records[omega].metrics["eval_mse"]
@@ -66,33 +66,37 @@ def best(records: dict[float, Record]) -> float:
     return min(records, key=error)
 
 
-class Found(NamedTuple):
-    """The best record of each seed that was run, its ω₀, and how many of the runs of every seed there are at least."""
+class BestRuns(NamedTuple):
+    """The best run of each seed.
+
+    - `records`, `omegas`: of the best run, for every seed with any runs.
+    - `fewest`, `total`: the number of runs of the least complete seed, and of a complete one.
+    """
 
     records: list[Record]
     omegas: list[float]
     fewest: int
-    all_of: int
+    total: int
 
     @property
     def complete(self) -> bool:
-        return self.fewest == self.all_of
+        return self.fewest == self.total
 
     @property
     def error(self) -> float:
-        """The mean over the seeds that did not diverge, NaN if there is none."""
-        ended = [error for error in values(self.records, "eval_mse") if math.isfinite(error)]
-        return statistics.fmean(ended) if ended else math.nan
+        """The mean over the seeds that did not diverge; NaN if all did."""
+        finite = [error for error in values(self.records, "eval_mse") if math.isfinite(error)]
+        return statistics.fmean(finite) if finite else math.nan
 
 
-def _find(preset: Preset, seeds: int, store: Store, name: str, scheme: str) -> Found:
+def _find(preset: Preset, seeds: int, store: Store, name: str, scheme: str) -> BestRuns:
     if scheme == "uniform-phase":
         records = [record for seed in range(seeds) if (record := store.get(_fit(preset, name, scheme, None, seed)))]
-        return Found(records, [], min(1, len(records)), 1)
+        return BestRuns(records, [], min(1, len(records)), 1)
     sweeps = [records for seed in range(seeds) if (records := sweep(preset, name, scheme, seed, store))]
     omegas = [best(records) for records in sweeps]
     records = [records[omega] for records, omega in zip(sweeps, omegas, strict=True)]
-    return Found(records, omegas, min(map(len, sweeps), default=0), len(OMEGAS))
+    return BestRuns(records, omegas, min(map(len, sweeps), default=0), len(OMEGAS))
 
 
 def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
@@ -114,7 +118,7 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
     return tables
 
 
-def _row(name: str, scheme: str, found: Found, preset: Preset) -> tuple[str, ...]:
+def _row(name: str, scheme: str, found: BestRuns, preset: Preset) -> tuple[str, ...]:
     theirs = printed()["omega-sweep"][name][scheme]
     errors = values(found.records, "eval_mse")
     if found.complete or not errors:
@@ -130,8 +134,8 @@ def _row(name: str, scheme: str, found: Found, preset: Preset) -> tuple[str, ...
 _PARTLY = "*Partly run*: the best ω₀ of a sweep is known, and judged, when all of its 21 networks were trained."
 
 
-def _who_leads(found: Mapping[str, Mapping[str, Found]]) -> str:
-    """On how many images matched moments are ahead, ours and the paper's."""
+def _who_leads(found: Mapping[str, Mapping[str, BestRuns]]) -> str:
+    """On how many images uniform-phase has the lowest error, in our runs and in the paper."""
     in_print = [leads({scheme: _print(name, scheme) for scheme in networks}) for name, networks in found.items()]
     ahead = [
         leads({scheme: each.error for scheme, each in networks.items()})
@@ -144,13 +148,13 @@ def _who_leads(found: Mapping[str, Mapping[str, Found]]) -> str:
 
 
 def leads(errors: Mapping[str, float]) -> bool:
-    """Whether uniform-phase has the least error. One that diverged has none, and is behind."""
+    """Whether uniform-phase has the lowest error; networks that diverged come last."""
     known = {scheme: math.inf if math.isnan(error) else error for scheme, error in errors.items()}
     return known.pop("uniform-phase") < min(known.values())
 
 
-def _against_print(found: Mapping[str, Mapping[str, Found]], splines: Mapping[str, float]) -> list[str]:
-    """The errors of matched moments in units of the printed ones, and the spline against all printed networks."""
+def _against_print(found: Mapping[str, Mapping[str, BestRuns]], splines: Mapping[str, float]) -> list[str]:
+    """Our errors of uniform-phase relative to the printed ones, and the spline against all networks of the paper."""
     notes, ratios = [], []
     for name, networks in found.items():
         ratio = networks["uniform-phase"].error / _print(name, "uniform-phase")

@@ -1,4 +1,4 @@
-"""Past the paper: where its text can be read in more than one way, what each reading gives in narrow networks."""
+"""Beyond the paper: where its text is ambiguous, what the other reading gives with narrow networks."""
 
 import dataclasses
 import math
@@ -19,7 +19,7 @@ from .narrow import PROTOCOLS
 
 @dataclass(frozen=True)
 class SwappedFansRun(FitRun):
-    """A ReLU network whose fans are swapped, as JAX's He initializer draws it for weights of the shape (out, in)."""
+    """A ReLU network with fan-in and fan-out swapped, as by JAX's He initializer for weights of shape (out, in)."""
 
     kind = "fit with swapped fans"
 
@@ -41,9 +41,9 @@ def _make(run: type[FitRun] = FitRun, fewer: int = 0, **options: Any) -> Callabl
     return fit
 
 
-# These runs are those of `narrow`.
+# The same runs as in `narrow`.
 DEFAULT = _make()
-# What is read in another way: words, the schemes that it touches, and the run.
+# A description of the other reading, the schemes that it affects, and a function that makes the run.
 READINGS = (
     ("L counts the input layer", tuple(printed()["narrow"]), _make(fewer=1)),
     ("first bias of CVP26 is zero", ("cvp26-0",), _make(zero_input_bias=True)),
@@ -68,8 +68,8 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
                 judged = verdict(theirs, ours, preset, lower_is_better=False)
                 cells += [spread(ours, ".2f"), str(len(ours)), judged]
             rows.append((words, scheme, theirs, *cells))
-    header = ("reading", "network", "SNR dB, paper", "as everywhere else here", "seeds", "verdict")
-    header = (*header, "read so", "seeds", "verdict")
+    header = ("reading", "network", "SNR dB, paper", "default reading", "seeds", "verdict")
+    header = (*header, "other reading", "seeds", "verdict")
     title = titled("Other readings of the paper, narrow networks (N = 16)", preset)
     return [Table("readings", title, header, tuple(rows), (_FANS,))]
 

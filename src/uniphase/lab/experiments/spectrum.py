@@ -1,4 +1,4 @@
-"""Appendix A.4: singular values of ∂h_L/∂h_1 at initialization, as depth grows."""
+"""Appendix A.4: the singular values of ∂h_L/∂h_1 at initialization, for several depths."""
 
 import dataclasses
 import math
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...initialization.moments import Moments, estimate_moments
+from ...initialization.moments import EPSILON, Moments, estimate_moments
 from ...initialization.schemes import cvp26_0, get_scheme
 from ...signals.fields import Grid
 from ..experiment import Experiment, titled
-from ..runs import LoneRun, Outcome, Preset, Run
+from ..runs import Outcome, Preset, Run, SingleRun
 from ..store import Store
 from ..tables import MISSING, Table, spread
 
@@ -26,7 +26,7 @@ _OMEGA = 30.0
 
 
 @dataclass(frozen=True)
-class SpectrumRun(LoneRun):
+class SpectrumRun(SingleRun):
     """The mean of the sorted singular values over `networks` networks and `inputs` positions on [-π, π]."""
 
     scheme: str
@@ -63,7 +63,7 @@ class SpectrumRun(LoneRun):
             # h_1 is the first hidden layer's output, activation 2: there are L - 1 matrices between h_1 and h_L.
             spectra.append(jacobian_spectra(network, positions, 2, self.depth + 1))
         mean = np.concatenate(spectra).mean(axis=0, dtype=np.float64)
-        squares = np.square(np.asarray(spectra, np.float64)).mean(axis=(1, 2))  # one for each network
+        squares = np.square(np.asarray(spectra, np.float64)).mean(axis=(1, 2))  # one per network
         metrics = {
             "largest": float(mean[0]),
             "median": float(np.median(mean)),
@@ -75,7 +75,7 @@ class SpectrumRun(LoneRun):
 
 
 def _target(width: int, seed: int) -> Moments:
-    """The moments of a cvp26-0 network of depth 4 at 1,000 points, which uniform-phase is matched to."""
+    """The moments for uniform-phase: those of a cvp26-0 network of depth 4, estimated at 1,000 points."""
     import jax
 
     from ...jax.network import CoordinateMLP
@@ -83,9 +83,8 @@ def _target(width: int, seed: int) -> Moments:
 
     network = CoordinateMLP(cvp26_0((1, 1), width=width, depth=4, omega=_OMEGA), key=jax.random.key(1000 + seed))
     extents = (-math.pi, math.pi)
-    return estimate_moments(
-        Grid(render(network, (1000,), extents=extents, align="corners"), extents=extents, align="corners")
-    )
+    values = render(network, (1000,), extents=extents, align="corners")
+    return estimate_moments(Grid(values, extents=extents, align="corners"), epsilon=EPSILON)
 
 
 def _run(preset: Preset, scheme: str, depth: int, seed: int) -> SpectrumRun:

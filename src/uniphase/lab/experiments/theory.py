@@ -1,4 +1,4 @@
-"""Section 2, section 3 and appendix A: every statement by Monte Carlo, exact or not, with its standard error."""
+"""Sections 2 and 3 and appendix A: Monte Carlo tests of every statement, exact or heuristic."""
 
 import dataclasses
 import math
@@ -11,18 +11,18 @@ import numpy as np
 from ...initialization.moments import prescribe_moments
 from ...initialization.schemes import uniform_phase
 from ..experiment import Experiment, titled
-from ..runs import LoneRun, Outcome, Preset
+from ..runs import Outcome, Preset, SingleRun
 from ..store import Store
 from ..tables import MISSING, Table
 
-# Correlated channels and an anisotropic structure tensor, so that nothing is right by symmetry.
+# Correlated channels and an anisotropic structure tensor, so that no statement holds by symmetry alone.
 _TARGET = prescribe_moments(
     mean=[1.0, -2.0, 0.5],
     covariance=[[2.0, 0.9, -0.3], [0.9, 1.0, 0.2], [-0.3, 0.2, 0.5]],
     structure_tensor=[[300.0, -120.0], [-120.0, 90.0]],
 )
 _POSITION = (0.3, -0.7)
-# A statement that holds is called refuted once in a million.
+# The probability of refuting a statement that is true.
 _LEVEL = 1e-6
 
 STATEMENTS = {
@@ -41,8 +41,8 @@ STATEMENTS = {
 
 
 @dataclass(frozen=True)
-class TheoryRun(LoneRun):
-    """A statement, estimated from independent networks."""
+class TheoryRun(SingleRun):
+    """Test a statement on independent random networks."""
 
     statement: str
     width: int
@@ -77,12 +77,12 @@ class TheoryRun(LoneRun):
 
 
 def summarize(samples: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
-    """Predicted and measured, in units of what is expected, and the largest deviation of an entry in standard errors.
+    """Compare the mean of the samples with the expected array, as a whole and entry by entry.
 
-    The measured number is the projection of the mean on the expected array, so that 1 is predicted; or the average of
-    all entries, if all are expected to vanish.
+    `measured` is the projection of the mean onto the expected array, so that 1 is predicted; if the expected array is
+    zero, it is the average of all entries. `largest_deviation` is that of an entry in units of its standard error.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri  # the quantiles of a normal variable; scipy.stats takes a second to import
 
     vanishing = not expected.any()
     direction = np.full(expected.shape, 1 / expected.size) if vanishing else expected / (expected @ expected)
@@ -95,16 +95,16 @@ def summarize(samples: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
         "standard_error": float(projected.std(ddof=1) / root),
         "entries": int(expected.size),
         "largest_deviation": float(deviations.max()),
-        "bound": float(norm.isf(_LEVEL / 2 / expected.size)),
+        "bound": float(-ndtri(_LEVEL / 2 / expected.size)),
     }
 
 
 def _statistic(statement: str, network):
-    """What has the expectation `_expected`, of one network."""
+    """A function of one random network whose expectation is `_expected`."""
     import jax
     import jax.numpy as jnp
 
-    from ...jax.diagnostics import activations, jacobian
+    from ...jax.diagnostics import jacobian, layer_outputs
 
     x, mean = jnp.asarray(_POSITION, np.float32), jnp.asarray(_TARGET.mean, np.float32)
     hidden = len(network.layers) - 1
@@ -118,7 +118,7 @@ def _statistic(statement: str, network):
     if statement == "structure-tensor":
         slopes = jacobian(network, x)
         return slopes.T @ jnp.asarray(np.linalg.inv(_TARGET.covariance), np.float32) @ slopes
-    h = activations(network, x)
+    h = layer_outputs(network, x)
     layer = network.layers[hidden - 1]
     if statement == "independence":
         slopes = jnp.cos(layer.preactivation(h[hidden - 1]))[:, None]
@@ -152,7 +152,7 @@ _NETWORKS: dict[Preset, int] = {"paper": 50_000, "quick": 2_000}
 
 
 def _runs(preset: Preset, seeds: int, store: Store) -> list[TheoryRun]:
-    """All statements at three sizes; wide networks need fewer draws, as they average over their neurons."""
+    """All statements at three sizes; wide networks need fewer samples, since they average over neurons."""
     sizes = ((2, 2, 1), (8, 4, 1), (64, 8, 10))
     return [
         TheoryRun(statement, width, depth, _NETWORKS[preset] // fewer, seed)
