@@ -1,3 +1,4 @@
+import contextlib
 import logging
 import re
 from typing import Any
@@ -275,9 +276,15 @@ def test_a_stack_of_imagej_in_one_piece(tmp_path):
 
 @pytest.fixture
 def terminal(capfd, monkeypatch):
-    """What a user sees who has not set up logging, as pytest has."""
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    return capfd
+    """What is written to the terminal of a user who has not set up logging, as pytest has for every test."""
+
+    @contextlib.contextmanager
+    def watch():
+        with monkeypatch.context() as patch:
+            patch.setattr(logging.getLogger(), "handlers", [])
+            yield capfd
+
+    return watch
 
 
 def _broken_stack(path):
@@ -292,16 +299,17 @@ def _broken_stack(path):
 
 def test_damage_is_said_in_a_warning_of_ours_and_not_logged_to_the_terminal(tmp_path, terminal):
     _broken_stack(tmp_path / "a.tif")
-    with pytest.warns(UserWarning, match=r"a.tif: may be damaged \(.* invalid page offset 2147483632\)$"):
+    message = r"a.tif: may be damaged \(.* invalid page offset 2147483632\)$"
+    with terminal() as written, pytest.warns(UserWarning, match=message):
         assert image(tmp_path / "a.tif").shape == (2, 40, 60)
-    assert terminal.readouterr().err == ""
+    assert written.readouterr().err == ""
 
 
 def test_pillow_does_not_log_to_the_terminal(tmp_path, terminal):
     tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 6, 7), np.uint8), photometric="rgb", planarconfig="contig")
-    with pytest.raises(ValueError, match=r"the shape is \(4, 6, 7\)"):
+    with terminal() as written, pytest.raises(ValueError, match=r"the shape is \(4, 6, 7\)"):
         image(tmp_path / "a.tif")
-    assert terminal.readouterr().err == ""
+    assert written.readouterr().err == ""
 
 
 def test_logging_of_the_user_is_left_as_it_was(tmp_path, caplog):
