@@ -11,7 +11,7 @@ import uniphase.torch as upt  # noqa: E402
 from helpers.torch_models import Sine, Skipping  # noqa: E402
 from uniphase.torch.diagnostics import diagnose  # noqa: E402
 
-PHOTO = load("camera", size=48)
+PHOTO = load("camera", size=24)
 MOMENTS = estimate_moments(PHOTO)
 FIX = "uniphase.torch.initialize_(model, moments)"
 
@@ -20,7 +20,7 @@ def siren(omega=30.0):
     """As one writes it, with PyTorch's own weights."""
     torch.manual_seed(0)
     linear = torch.nn.Linear
-    return torch.nn.Sequential(linear(2, 64), Sine(omega), linear(64, 64), Sine(omega), linear(64, 1))
+    return torch.nn.Sequential(linear(2, 32), Sine(omega), linear(32, 32), Sine(omega), linear(32, 1))
 
 
 def severities(report):
@@ -67,6 +67,6 @@ def test_a_field_of_another_size_is_refused():
 @pytest.mark.parametrize("seed", range(5))
 def test_uniform_phase_networks_are_clean(seed):
     generator = torch.Generator().manual_seed(seed)
-    network = upt.CoordinateMLP(uniform_phase(MOMENTS, width=64, depth=3), generator=generator)
+    network = upt.CoordinateMLP(uniform_phase(MOMENTS, width=32, depth=2), generator=generator)
     report = diagnose(network, PHOTO)
     assert report.healthy, str(report)

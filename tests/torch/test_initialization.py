@@ -17,7 +17,7 @@ from uniphase.torch.initialization import initialize_, sm20_, uniform_phase_  # 
 from uniphase.torch.network import CoordinateMLP  # noqa: E402
 
 MOMENTS = prescribe_moments(mean=[1.0, -2.0, 0.5], covariance=[2.0, 0.5, 0.1], length_scale=[0.1, 0.3])
-SINES = ["uniform-phase", "sm20", "cvp26-0", "cvp26-1"]
+SINES = ["uniform-phase", "siren", "sm20", "cvp26-0", "cvp26-1"]
 X = torch.rand(20, 2, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
 
 
@@ -63,7 +63,7 @@ def test_schemes_with_an_omega_take_the_models(name):
     assert_same_function(model, blueprint)
     bound = float(blueprint.layers[1].weight.variance() * 3) ** 0.5
     assert model.net[1].linear.weight.abs().max() <= bound  # the numbers are those of the blueprint as well
-    assert not model.net[3].bias.any()  # the blueprint has none
+    assert model.net[3].bias.any() == (name == "siren")  # the other blueprints have none
 
 
 def test_options_are_the_schemes():
@@ -128,7 +128,7 @@ def test_gradients_do_not_pass_through_it():
         (OfficialSiren, None, "relu", "layer 'net.0.linear' has 2 → 16, sine, but relu has 2 → 16, relu there; pass"),
         (OfficialSiren, None, "uniform-phase", r"target is \(2, 3\), but uniform-phase matches the moments"),
         (OfficialSiren, prescribe_moments(length_scale=[1.0]), "uniform-phase", "has 2 → 16, sine, but .* has 1 → 16"),
-        (OfficialSiren, MOMENTS, "siren", "there is no scheme 'siren'; the known ones are uniform-phase, sm20"),
+        (OfficialSiren, MOMENTS, "relu6", "there is no scheme 'relu6'; the known ones are uniform-phase, siren"),
         (
             lambda: sequential(Sine(), bias=False),
             MOMENTS,
@@ -184,10 +184,11 @@ def test_layer_by_layer_gives_what_the_whole_gives(name, role):
     blueprint = get_scheme(name).blueprint(MOMENTS, width=16, depth=2)
     plan = next(plan for plan in blueprint.layers if plan.role == role)
     layer = nn.Linear(plan.columns, plan.rows, bias=plan.bias is not None, dtype=torch.float64)
-    omega = plan.omega if name in SINES else 1.0
+    inner = blueprint.layers[1] if role == "output" else plan  # the output layer is told of the ω before it
+    omega = inner.omega if name in SINES else 1.0
     assert layer_function(name)(layer, role, MOMENTS, omega=omega, generator=seeded()) is layer
     whole = CoordinateMLP(type(blueprint)(name, (plan,)), dtype=torch.float64, generator=seeded()).layers[0]
-    scale = plan.omega / omega
+    scale = 1.0 if role == "output" else plan.omega / omega
     torch.testing.assert_close(layer.weight, scale * whole.weight)
     if plan.bias is not None:
         torch.testing.assert_close(layer.bias, scale * whole.bias)

@@ -119,6 +119,7 @@ def _layer_initializer(name: str):
 
 
 uniform_phase_ = _layer_initializer("uniform-phase")
+siren_ = _layer_initializer("siren")
 sm20_ = _layer_initializer("sm20")
 cvp26_0_ = _layer_initializer("cvp26-0")
 cvp26_1_ = _layer_initializer("cvp26-1")
