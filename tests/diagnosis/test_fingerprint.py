@@ -10,7 +10,7 @@ from uniphase.diagnosis.fingerprint import likeness
 from uniphase.initialization.blueprint import Blueprint, LayerPlan
 from uniphase.initialization.distributions import Constant, Normal, Uniform
 from uniphase.initialization.moments import prescribe_moments
-from uniphase.initialization.schemes import cvp26_0, cvp26_1, gelu, relu, silu, sm20, tanh_pe, uniform_phase
+from uniphase.initialization.schemes import cvp26_0, cvp26_1, gelu, relu, silu, siren, sm20, tanh_pe, uniform_phase
 
 MOMENTS = prescribe_moments(mean=[0.5], covariance=0.1, length_scale=[0.1, 0.1])
 OTHER = prescribe_moments(mean=[0.2], covariance=2.0, length_scale=[0.5, 0.01])
@@ -20,7 +20,10 @@ KNOWN = [
     (uniform_phase(MOMENTS, **SIZE), "uniform-phase, matched to this signal"),
     (uniform_phase(OTHER, **SIZE), "uniform-phase, matched to another signal"),
     (sm20((2, 1), **SIZE), "sm20 (SIREN) with ω₀ = 82.08 and ω_h = 1"),
-    (sm20((2, 1), **SIZE, **OFFICIAL), "sm20 (SIREN) with ω₀ = 30 and ω_h = 30, official output layer"),
+    (siren((2, 1), **SIZE), "siren with ω = 30"),
+    (siren((2, 1), **SIZE, omega=60.0, hidden_omega=30.0), "siren with ω₀ = 60 and ω_h = 30"),
+    (siren((2, 1), width=512, depth=0), "siren with ω = 30"),
+    (cvp26_0((2, 1), **SIZE, **OFFICIAL), "cvp26-0 with ω₀ = 30 and ω_h = 30, official output layer"),
     (cvp26_0((2, 1), **SIZE, omega=30.0), "cvp26-0 with ω₀ = 30 and ω_h = 1"),
     (cvp26_1((2, 1), **SIZE, omega=30.0), "cvp26-1 with ω₀ = 30 and ω_h = 1"),
     (relu((2, 1), **SIZE), "relu"),

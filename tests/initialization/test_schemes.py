@@ -15,6 +15,7 @@ from uniphase.initialization.schemes import (
     cvp26_1,
     cvp26_fixed_point,
     get_scheme,
+    siren,
     sm20,
     tanh_pe,
     uniform_phase,
@@ -101,11 +102,11 @@ def test_contract_frequencies_for_sound_are_options(name):
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"no scheme 'siren'; the known ones are uniform-phase, sm20, cvp26-0, .*gelu"):
-        get_scheme("siren")
+    with pytest.raises(ValueError, match=r"no scheme 'sirens'; the known ones are uniform-phase, siren, sm20, .*gelu"):
+        get_scheme("sirens")
 
 
-# The exact laws, scheme by scheme: (activation, ω, variance of the weights, variance of the biases) for each layer.
+# The exact distributions: (activation, ω, variance of the weights, variance of the biases) for each layer.
 
 
 def laws(blueprint):
@@ -179,6 +180,37 @@ def test_sm20_laws():
     assert round(IMAGE_OMEGA, 4) == 82.0832  # the printed digits
 
 
+def test_siren_laws():
+    assert_laws(
+        siren((D, C), width=N, depth=L),
+        [
+            ("sine", 30, 1 / D**2 / 3, 1 / D / 3),
+            ("sine", 30, 6 / (30**2 * N) / 3, 1 / N / 3),
+            ("linear", 1, 6 / N / 30**2 / 3, 1 / N / 3),
+        ],
+    )
+    assert_laws(
+        siren((D, C), width=N, depth=L, omega=60.0, hidden_omega=7.0),
+        [
+            ("sine", 60, 1 / D**2 / 3, 1 / D / 3),
+            ("sine", 7, 6 / (7**2 * N) / 3, 1 / N / 3),
+            ("linear", 1, 6 / N / 7**2 / 3, 1 / N / 3),
+        ],
+    )
+    again = sm20((D, C), width=N, depth=L, omega=12.0, hidden_omega=12.0, official_output=True)
+    assert siren((D, C), width=N, depth=L, omega=12.0).layers == again.layers
+
+
+def test_schemes_say_which_options_they_take():
+    assert [name for name, scheme in SCHEMES.items() if scheme.takes("omega")] == [
+        "siren",
+        "sm20",
+        "cvp26-0",
+        "cvp26-1",
+    ]
+    assert all(scheme.takes(option) for scheme in SCHEMES.values() for option in ("target", "width", "depth"))
+
+
 def test_cvp26_laws():
     first, last = ("sine", IMAGE_OMEGA, 1 / D**2 / 3, 1 / D / 3), ("linear", 1, 1 / N, None)
     assert_laws(cvp26_0((D, C), width=N, depth=L), [first, ("sine", 1, 3 / N / 3, 0), last])
@@ -228,11 +260,13 @@ def test_relu_silu_gelu_laws():
     [
         ((2, 0), {}, r"target is \(2, 0\); pass Moments, or \(in_size, out_size\)"),
         ((2, 1), {"omega": -3.0}, "omega is -3.0 and hidden_omega is 1.0; both must be positive"),
+        ((2, 1), {"hidden_omega": 0.0}, "hidden_omega is 0.0; both must be positive"),
     ],
 )
 def test_bad_options(target, options, message):
-    with pytest.raises(ValueError, match=message):
-        sm20(target, width=4, depth=1, **options)
+    for scheme in (siren, sm20, cvp26_0) if "omega" not in options else (sm20, cvp26_0):
+        with pytest.raises(ValueError, match=message):
+            scheme(target, width=4, depth=1, **options)
 
 
 # CVP26's fixed point.

@@ -1,7 +1,7 @@
-"""Likeness: which published initialization a network looks like.
+"""Fingerprints: which published initialization a network looks like.
 
-Every array of the network is held against the law that a scheme has for it, by the test of Kolmogorov and Smirnov. A
-scheme fits if no array refutes it; frequencies and moments that a scheme leaves open are read from the network.
+Every array of the network is compared with the distribution that a scheme has for it, by the Kolmogorov–Smirnov test. A
+scheme fits if no array rejects it; frequencies and moments that a scheme leaves open are read from the network.
 """
 
 import itertools
@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..initialization.blueprint import LayerPlan
-from ..initialization.distributions import Constant, Distribution, Normal, RowNormal, Uniform
+from ..initialization.distributions import ColumnNormal, Constant, Distribution, Normal, RowNormal, Uniform
 from ..initialization.moments import Moments
-from ..initialization.schemes import SCHEMES, cvp26_0, cvp26_1, sm20, tanh_pe, uniform_phase
+from ..initialization.schemes import SCHEMES, cvp26_0, cvp26_1, siren, sm20, tanh_pe, uniform_phase
 from .chain import LayerReading
 
-# A true scheme is missed this often; a wrong one has p-values that are smaller by many powers of ten.
+# How often the true scheme is missed. Wrong ones have p-values that are smaller by many orders of magnitude.
 _MISSED = 1e-4
-# More entries of an array than this say nothing new.
+# At most so many entries of an array are tested; more would not change the answer.
 _ENTRIES = 1 << 14
 
 
@@ -61,7 +61,7 @@ def _fit(layers: Sequence[LayerReading], plans: Sequence[LayerPlan]) -> float:
 
 
 def _p_values(layers: Sequence[LayerReading], plans: Sequence[LayerPlan]) -> Iterator[float]:
-    """How likely each array is under its law. Laws are compared after ω, wherever a network keeps it."""
+    """The p-value of each array. Distributions are compared after ω, whether it is in the weights or beside them."""
     for layer, plan in zip(layers, plans, strict=True):
         scale = layer.omega / plan.omega
         same = layer.activation == plan.activation and layer.weight.shape == (plan.rows, plan.columns)
@@ -76,18 +76,19 @@ def _p_values(layers: Sequence[LayerReading], plans: Sequence[LayerPlan]) -> Ite
             yield _p_value(wrapped if plan.bias == Uniform(math.pi) else bias, plan.bias)
 
 
-def _p_value(array: np.ndarray, law: Distribution) -> float:
+def _p_value(array: np.ndarray, distribution: Distribution) -> float:
     from scipy.stats import norm, uniform
 
-    if isinstance(law, Constant):
-        return float(np.allclose(array, law.value, rtol=1e-5, atol=1e-6))  # float32
-    if isinstance(law, Uniform):
-        return _test(array, uniform(-law.half_width, 2 * law.half_width).cdf)
-    if isinstance(law, Normal):
-        standard = array / law.std
+    if isinstance(distribution, Constant):
+        return float(np.allclose(array, distribution.value, rtol=1e-5, atol=1e-6))  # float32
+    if isinstance(distribution, Uniform):
+        return _test(array, uniform(-distribution.half_width, 2 * distribution.half_width).cdf)
+    if isinstance(distribution, Normal):
+        standard = array / distribution.std
     else:
-        inverse = np.linalg.pinv(_root(law.covariance))
-        standard = array @ inverse.T if isinstance(law, RowNormal) else inverse @ array
+        assert isinstance(distribution, RowNormal | ColumnNormal)
+        inverse = np.linalg.pinv(_root(distribution.covariance))
+        standard = array @ inverse.T if isinstance(distribution, RowNormal) else inverse @ array
     return _test(standard, norm.cdf)
 
 
@@ -95,7 +96,7 @@ def _test(array: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray]) -> float:
     from scipy.stats import kstest
 
     entries = array.ravel()[:: max(1, array.size // _ENTRIES)]
-    # the exact law is slow for many entries, and no different from its limit
+    # the exact test is slow for many entries, where it does not differ from its limit
     return float(kstest(entries, cdf, method="exact" if entries.size < 1000 else "asymp").pvalue)
 
 
@@ -133,12 +134,15 @@ def _sine_candidates(
     omega = first.omega if first.omega != 1 else float(np.abs(first.weight).max()) * sizes[0] or 1.0
     hidden_omega = layers[1].omega if depth else 1.0
     with_omegas = f"with ω₀ = {omega:.4g} and ω_h = {hidden_omega:.4g}"
-    for official in (False, True):
-        output = ", official output layer" if official else ""
-        choices = {"omega": omega, "hidden_omega": hidden_omega, "official_output": official}
-        for name, scheme in {"sm20 (SIREN)": sm20, "cvp26-0": cvp26_0, "cvp26-1": cvp26_1}.items():
-            blueprint = scheme(sizes, width=width, depth=depth, **choices)
-            yield _Candidate(f"{name} {with_omegas}{output}", blueprint.layers)
+    for name, scheme in {"sm20 (SIREN)": sm20, "cvp26-0": cvp26_0, "cvp26-1": cvp26_1}.items():
+        blueprint = scheme(sizes, **size, omega=omega, hidden_omega=hidden_omega)
+        yield _Candidate(f"{name} {with_omegas}", blueprint.layers)
+        if scheme is not sm20:  # which is siren then
+            blueprint = scheme(sizes, **size, omega=omega, hidden_omega=hidden_omega, official_output=True)
+            yield _Candidate(f"{name} {with_omegas}, official output layer", blueprint.layers)
+    own = f"with ω = {omega:.4g}" if depth == 0 or omega == hidden_omega else with_omegas
+    later = hidden_omega if depth else omega
+    yield _Candidate(f"siren {own}", siren(sizes, **size, omega=omega, hidden_omega=later).layers)
     yield _Candidate(f"siren-pytorch {with_omegas}", _siren_pytorch(layers, omega, hidden_omega))
 
 
@@ -150,7 +154,7 @@ def _own_moments(first: LayerReading, last: LayerReading) -> Moments:
 
 
 def _siren_pytorch(layers: Sequence[LayerReading], omega: float, hidden_omega: float) -> list[LayerPlan]:
-    """The widespread PyTorch package: biases drawn like the weights, and the output layer like a hidden one."""
+    """The PyTorch package of this name: biases drawn like the weights, and the output layer like a hidden one."""
     bounds = [1 / layers[0].weight.shape[1]]
     bounds += [math.sqrt(6 / layer.weight.shape[1]) / hidden_omega for layer in layers[1:]]
     omegas = [omega, *[hidden_omega] * (len(layers) - 2), 1.0]
@@ -162,7 +166,7 @@ def _siren_pytorch(layers: Sequence[LayerReading], omega: float, hidden_omega: f
 
 
 def _plain_candidates(layers: Sequence[LayerReading]) -> Iterator[_Candidate]:
-    """Laws that go by the fans of a layer alone, whatever its activation."""
+    """Distributions that follow from the fans of a layer alone, whatever its activation."""
     weights = {
         "default of PyTorch and Equinox": lambda fan_in, fan_out: Uniform(1 / math.sqrt(fan_in)),
         "He uniform": lambda fan_in, fan_out: Uniform(math.sqrt(6 / fan_in)),

@@ -1,12 +1,14 @@
 """Schemes: the named initializations, each a function that returns a Blueprint.
 
 All are called in the same way, `scheme(target, width=N, depth=L)`: an input layer, L hidden layers of N×N weights and a
-linear output layer. The target is the `Moments` of a signal; a scheme that looks at no data needs only its sizes, and
-takes `(in_size, out_size)` as well. `SCHEMES` lists them all; the command line, the documentation and the tests go by
-that list.
+linear output layer. `depth` counts the N×N matrices alone: what `depth=3` means here is `depth=4` for `eqx.nn.MLP`, and
+`hidden_layers=3` in SIREN's own code.
 
-A scheme is named after the paper that it follows. Public codes called "SIREN" differ among each other in the bound of
-the output layer, in the law of the biases and in where ω acts; here each choice is a law that can be printed.
+The target is the `Moments` of a signal; a scheme that looks at no data needs only its sizes, and takes
+`(in_size, out_size)` as well. `SCHEMES` lists all schemes, for the command line, the documentation and the tests.
+
+A scheme is named after the paper or the code that it follows. Public codes called "SIREN" differ among each other in
+the bound of the output layer, in the distribution of the biases and in where ω acts; here each choice can be printed.
 """
 
 import inspect
@@ -19,15 +21,21 @@ from .common import Target as Target
 from .cvp26 import cvp26_0 as cvp26_0, cvp26_1 as cvp26_1, cvp26_fixed_point as cvp26_fixed_point
 from .fans import gelu as gelu, relu as relu, silu as silu
 from .fourier_features import tanh_pe as tanh_pe
-from .sirens import IMAGE_OMEGA as IMAGE_OMEGA, sm20 as sm20
+from .sirens import IMAGE_OMEGA as IMAGE_OMEGA, siren as siren, sm20 as sm20
 from .uniform_phases import uniform_phase as uniform_phase
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """An entry of `SCHEMES`: the function, the paper that it follows, and what it does with biases.
+    """An entry of `SCHEMES`.
 
-    The defaults of the function are for images; `sound` holds what the paper has for sounds on [-100, 100] instead.
+    **Arguments:**
+
+    - `name`: what the command line and files call it.
+    - `blueprint`: the function.
+    - `paper`: what it follows.
+    - `biases`: what it does with them, in a few words.
+    - `sound`: options for sounds on [-100, 100], where they differ from the defaults, which are for images.
     """
 
     name: str
@@ -36,9 +44,13 @@ class Scheme:
     biases: str
     sound: Mapping[str, float] = field(default_factory=dict)
 
+    def takes(self, option: str) -> bool:
+        """Whether the function has an option of this name, such as `omega`."""
+        return option in inspect.signature(self.blueprint).parameters
+
     @property
     def summary(self) -> str:
-        """What the scheme is, with its laws."""
+        """What the scheme is, with its distributions."""
         return (inspect.getdoc(self.blueprint) or "").partition("**Arguments:**")[0].strip()
 
     @property
@@ -56,6 +68,7 @@ SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
         Scheme("uniform-phase", uniform_phase, "Kuang et al. 2026", "uniform around the circle; output at the mean"),
+        Scheme("siren", siren, "Sitzmann et al. 2020, official code", "uniform ±1/√fan_in"),
         Scheme(
             "sm20",
             sm20,

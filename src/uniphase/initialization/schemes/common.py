@@ -1,11 +1,13 @@
-"""What the families share: the sizes of a network, and its target."""
+"""What all families share: what a network is for, and its sizes."""
 
 from ..moments import Moments
 
+# The moments of a signal, or (in_size, out_size) for a scheme that looks at no data.
 Target = Moments | tuple[int, int]
 
 
 def sizes_of(target: Target, width: int, depth: int) -> tuple[int, int]:
+    """The number of coordinates and of channels, after a check of all sizes."""
     if width < 1:
         raise ValueError(f"width is {width}; a layer needs at least 1 neuron")
     if depth < 0:

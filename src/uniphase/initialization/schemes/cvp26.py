@@ -5,7 +5,7 @@ import math
 from ..blueprint import Blueprint
 from ..distributions import Constant, Normal, Uniform
 from .common import Target, sizes_of
-from .sirens import IMAGE_OMEGA, sine_network
+from .sirens import IMAGE_OMEGA, require_omegas, sine_network
 
 
 def cvp26_0(
@@ -18,7 +18,7 @@ def cvp26_0(
     zero_input_bias: bool = False,
     official_output: bool = False,
 ) -> Blueprint:
-    """Sine network at the edge of chaos, with preactivations that die out (σ_a = 0).
+    """Sine network at the edge of chaos, with preactivations that decay to zero with depth (σ_a = 0).
 
     - input: as `sm20`
     - hidden: sin(ω_h(Wx + b)), W ~ U(±√3/(ω_h√N)), b = 0
@@ -27,8 +27,8 @@ def cvp26_0(
     **Arguments:**
 
     - `target`, `width`, `depth`, `omega`, `hidden_omega`, `official_output`: as for `sm20`.
-    - `zero_input_bias`: start the biases of the first layer at zero. The public record is open on them; by default they
-        are those of `sm20`.
+    - `zero_input_bias`: start the biases of the first layer at zero. The publication does not say what they are; by
+        default they are those of `sm20`.
 
     !!! example
         ```python
@@ -61,7 +61,7 @@ def cvp26_1(
     **Arguments:**
 
     - `target`, `width`, `depth`, `omega`, `hidden_omega`, `official_output`: as for `sm20`. The bias is divided by
-        ω_h as the weights are, so that the preactivations have the same law for every ω_h.
+        ω_h as the weights are, so that the preactivations have the same distribution for every ω_h.
     - `zero_input_bias`: as for `cvp26_0`.
 
     !!! example
@@ -117,6 +117,7 @@ def _cvp26(
 ) -> Blueprint:
     """The member of CVP26's family with σ_g = 1 and the given σ_a."""
     in_size, _ = sizes_of(target, *size)
+    require_omegas(*omegas)
     decay = math.exp(-2 * sigma_a**2)
     bound = math.sqrt(6 / (1 + decay))  # σ_g = 1
     bias_std = math.sqrt(max(0.0, sigma_a**2 - bound**2 / 6 * (1 - decay)))  # the variance σ_a² maps to itself

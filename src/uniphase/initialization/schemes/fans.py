@@ -1,4 +1,4 @@
-"""Networks whose laws follow from the fans of a layer alone: He for ReLU, Glorot for SiLU, GELU and tanh."""
+"""Networks whose distributions follow from the fans of a layer alone: He for ReLU, Glorot for SiLU, GELU and tanh."""
 
 import math
 from collections.abc import Callable
@@ -30,7 +30,9 @@ def relu(target: Target, *, width: int, depth: int) -> Blueprint:
 def silu(target: Target, *, width: int, depth: int) -> Blueprint:
     """SiLU network: W ~ U(±√(6/(fan_in + fan_out))) and b = 0 in every layer.
 
-    **Arguments:** as for `relu`.
+    **Arguments:**
+
+    - `target`, `width`, `depth`: as for `relu`.
 
     !!! example
         ```python
@@ -46,7 +48,9 @@ def silu(target: Target, *, width: int, depth: int) -> Blueprint:
 def gelu(target: Target, *, width: int, depth: int) -> Blueprint:
     """GELU network: W ~ U(±√(6/(fan_in + fan_out))) and b = 0 in every layer.
 
-    **Arguments:** as for `relu`.
+    **Arguments:**
+
+    - `target`, `width`, `depth`: as for `relu`.
 
     !!! example
         ```python
@@ -62,23 +66,24 @@ def gelu(target: Target, *, width: int, depth: int) -> Blueprint:
 def _plain_network(
     name: str,
     activation: str,
-    law: Callable[[int, int], Distribution],
+    weight: Callable[[int, int], Distribution],
     target: Target,
     width: int,
     depth: int,
 ) -> Blueprint:
-    """A network with one weight law, which goes by the fans, and no biases at initialization."""
+    """A network with one rule for all weights, a function of fan_in and fan_out, and biases at zero."""
     in_size, out_size = sizes_of(target, width, depth)
     zero = Constant(0.0)
     return Blueprint(
         name,
         (
-            LayerPlan("input", width, in_size, activation, law(in_size, width), zero),
-            *[LayerPlan("hidden", width, width, activation, law(width, width), zero)] * depth,
-            LayerPlan("output", out_size, width, "linear", law(width, out_size), zero),
+            LayerPlan("input", width, in_size, activation, weight(in_size, width), zero),
+            *[LayerPlan("hidden", width, width, activation, weight(width, width), zero)] * depth,
+            LayerPlan("output", out_size, width, "linear", weight(width, out_size), zero),
         ),
     )
 
 
 def xavier(fan_in: int, fan_out: int) -> Uniform:
+    """Glorot and Bengio's distribution."""
     return Uniform(math.sqrt(6 / (fan_in + fan_out)))

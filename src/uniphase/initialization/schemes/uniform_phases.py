@@ -9,7 +9,7 @@ from .common import Target, sizes_of
 
 
 def uniform_phase(target: Target, *, width: int, depth: int) -> Blueprint:
-    """Uniform phases and matched moments: no frequency to choose, exact at any width and depth.
+    """Uniform phases and matched moments: no frequency to choose, and exact at any width and depth.
 
     - input: rows of W ~ N(0, Ω/c), b ~ U(±π)
     - hidden: W ~ N(0, 2/N), b ~ U(±π)
@@ -18,7 +18,9 @@ def uniform_phase(target: Target, *, width: int, depth: int) -> Blueprint:
     **Arguments:**
 
     - `target`: the `Moments` of the signal, estimated or prescribed.
-    - `width`, `depth`: N and L.
+    - `width`: N.
+    - `depth`: L, the number of N×N matrices between the input and the output layer. `eqx.nn.MLP` has the same layers
+        with a depth of L + 1.
 
     !!! example
         ```python
