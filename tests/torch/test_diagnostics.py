@@ -27,17 +27,17 @@ def severities(report):
     return {finding.item: finding.severity for finding in report.findings}
 
 
-def test_what_it_recommends_mends_the_model():
+def test_what_it_recommends_fixes_the_model():
     model = siren(omega=1.0)
     report = diagnose(model, PHOTO)
     assert severities(report)["input layer"] == "bad"
     assert "too low" in str(report)
     assert report.fix == FIX
     exec(FIX, {"uniphase": uniphase, "model": model, "moments": MOMENTS})
-    mended = diagnose(model, PHOTO)
-    assert mended.healthy
-    assert mended.fix is None
-    assert mended.looks_like == "uniform-phase, matched to this signal"
+    fixed = diagnose(model, PHOTO)
+    assert fixed.healthy
+    assert fixed.fix is None
+    assert fixed.looks_like == "uniform-phase, matched to this signal"
 
 
 def test_nothing_of_the_model_is_touched():

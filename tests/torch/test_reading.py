@@ -38,7 +38,7 @@ def test_siren_pytorch():
     ]
     with pytest.raises(ValueError, match=f"module 'last_layer.activation' .Sigmoid. computes 'sigmoid', .*{FIX}"):
         read_layers(siren_pytorch.SirenNet(2, 16, 3, num_layers=1, final_activation=nn.Sigmoid()))
-    with pytest.raises(ValueError, match=f"the model SirenWrapper maps no positions .*{FIX}"):
+    with pytest.raises(ValueError, match=f"the model SirenWrapper does not map positions .*{FIX}"):
         read_layers(siren_pytorch.SirenWrapper(model, 4, 4))
 
 
@@ -124,16 +124,16 @@ def test_reading_leaves_no_trace():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (lambda: Skipping(), "the model Skipping computes 'add', which is no linear layer or known activation"),
-        (lambda: sequential(nn.Sigmoid()), r"module '1' \(Sigmoid\) computes 'sigmoid', which is no"),
+        (lambda: Skipping(), "the model Skipping computes 'add', which is not a linear layer or a known activation"),
+        (lambda: sequential(nn.Sigmoid()), r"module '1' \(Sigmoid\) computes 'sigmoid', which is not"),
         (
             lambda: sequential(nn.Sequential(Sine(), nn.LayerNorm(16))),
             r"module '1.1' \(LayerNorm\) computes 'layer_norm'",
         ),
-        (lambda: nn.Sequential(nn.Conv1d(2, 3, 1)), "the model Sequential maps no positions .* .it has no matrix"),
+        (lambda: nn.Sequential(nn.Conv1d(2, 3, 1)), "the model Sequential does not map positions .* .it has no matrix"),
         (
             lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))),
-            "module '0' .* computes 'linear' with weights that are no parameter or buffer",
+            "module '0' .* computes 'linear' with weights that are not a parameter or buffer",
         ),
         (lambda: sequential(nn.Softmax(dim=-1)), r"module '1' \(Softmax\) computes 'softmax'"),
     ],

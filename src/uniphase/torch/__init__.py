@@ -1,4 +1,4 @@
-"""The PyTorch side: the same blueprints, moments and files, for modules and training loops of PyTorch. It loads no JAX.
+"""For PyTorch: the same blueprints, moments and files, for modules and training loops of PyTorch. It never loads JAX.
 
 Signals, moments and schemes are those of `uniphase` itself; see `uniphase.load`, `uniphase.estimate_moments` and
 `uniphase.SCHEMES`.

@@ -1,4 +1,4 @@
-"""Batches: which samples a step looks at."""
+"""Batches: which samples a step uses."""
 
 import torch
 from jaxtyping import Int
@@ -6,15 +6,15 @@ from torch import Tensor
 
 
 def draw_batch(samples: int, batch: int, *, generator: torch.Generator | None = None) -> Int[Tensor, " batch"]:
-    """Indices of a batch: all samples, or one at random from each of as many equal runs of neighbours.
+    """Indices of a batch: one at random from each of `batch` equally long runs of neighbouring samples.
 
-    It is how `uniphase.fit` draws. Every part of the signal is in every batch, and no sample twice, so that the
-    gradient has less noise than from independent indices; late in a fit that is worth some decibels.
+    `uniphase.fit` draws its batches like this. Every part of the signal is in every batch, and no sample is in it
+    twice, so the gradient is less noisy than with independent indices; late in a fit that is worth some decibels.
 
     **Arguments:**
 
     - `samples`: how many there are, in the order of `field.flat_values()`.
-    - `batch`: how many to draw, at most.
+    - `batch`: how many to draw. If there are no more samples than that, the batch has all of them.
     - `generator`: the randomness. Default: PyTorch's own. The indices are on its device.
 
     !!! example
@@ -30,5 +30,5 @@ def draw_batch(samples: int, batch: int, *, generator: torch.Generator | None = 
         return torch.arange(samples, device=device)
     run = samples // batch
     within = torch.randint(run, (batch,), generator=generator, device=device)
-    start = torch.randint(samples, (), generator=generator, device=device)  # so that none is left out for good
+    start = torch.randint(samples, (), generator=generator, device=device)  # the samples after the last run change
     return (start + run * torch.arange(batch, device=device) + within) % samples

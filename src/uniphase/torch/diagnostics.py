@@ -1,28 +1,29 @@
-"""The doctor for PyTorch: the model is read as a chain of layers, and the chain is examined."""
+"""Diagnosis of PyTorch models: the model is read as a chain of layers, and the chain is examined."""
 
 from torch import Tensor
 
 from ..diagnosis.chain import LayerReading
-from ..diagnosis.report import Report, examine
+from ..diagnosis.examination import examine
+from ..diagnosis.report import Report
 from ..initialization.moments import Moments
 from ..signals.fields import Field
 from .reading import Model, ReadLayer, read_layers
 
 
 def diagnose(model: Model, field: Field, moments: Moments | None = None, *, seed: int = 0) -> Report:
-    """Examine a model before it is trained: what is right and wrong with it for a signal, in numbers and in words.
+    """Examine a model before it is trained: does its initialization suit a signal, and if not, what is wrong?
 
     **Arguments:**
 
     - `model`: as for `initialize_`: a module of linear layers with activations between them, or for one that cannot be
         read, a list of `(linear, activation, omega)`.
-    - `field`: the signal that it is meant for.
+    - `field`: the signal that it will be trained on.
     - `moments`: of the signal. Default: estimated from the field.
-    - `seed`: of the samples that are looked at and of the networks that it is compared to.
+    - `seed`: of the samples that are measured, and of the networks that it is compared to.
 
     **Returns:**
 
-    A `Report`, which prints as a table and a list of verdicts, with the call that mends what was found.
+    A `Report`, which prints as a table and a list of findings, with the call that fixes them.
 
     !!! example
         ```python

@@ -1,4 +1,4 @@
-"""Checkpoints: networks as `.uniphase` files, which the JAX side reads and writes as well."""
+"""Files: networks as `.uniphase` files, which the JAX side reads and writes as well."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Functions that PyTorch has under no name of its own, for the table of activations."""
+"""Activations that PyTorch does not have as a function of one argument."""
 
 import torch
 from torch import Tensor

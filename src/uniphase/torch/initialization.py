@@ -1,8 +1,8 @@
 """Initialization in place: the schemes for models that exist already, in the manner of `torch.nn.init`.
 
-`initialize_` takes a whole model; for one layer of a model of your own make there is a function for every scheme, with
-the name of the scheme and an underscore. All work on the function, not on the numbers: a factor ω inside an activation
-is divided out, so that what the model computes has the law of the scheme's blueprint.
+`initialize_` takes a whole model. For single layers, there is a function for every scheme, with the name of the scheme
+and an underscore. A factor ω inside an activation is divided out, so that the function that the model computes has the
+distribution of the scheme's blueprint, whatever its ω.
 """
 
 import inspect
@@ -31,16 +31,16 @@ def initialize_(
     generator: torch.Generator | None = None,
     **options: Any,
 ) -> AnyModel:
-    """Draw all weights and biases of a model anew, in place.
+    """Draw all weights and biases of a model again, in place.
 
-    The model keeps its activations, its ω and its biases. Whatever its ω are, the function that it computes has the law
-    of the scheme's blueprint; a bias that the blueprint does not have is set to zero.
+    The model keeps its activations, its ω and its biases. Whatever its ω are, the function that it computes has the
+    distribution of the scheme's blueprint; a bias that the blueprint does not have is set to zero.
 
     **Arguments:**
 
     - `model`: a module of linear layers of one width with activations between them: `nn.Sequential`, SIREN's code and
         its descendants, a `CoordinateMLP`. For one that cannot be read, a list of `(linear, activation, omega)`.
-    - `moments`: those of the signal. Schemes that look at no data need none.
+    - `moments`: those of the signal. Schemes that do not depend on the data need none.
     - `scheme`: a name out of `uniphase.SCHEMES`.
     - `generator`: the randomness. Default: PyTorch's own.
     - `options`: of the scheme. Its `omega` and `hidden_omega` default to those of the model.
@@ -72,10 +72,10 @@ _DOCUMENTATION = """Draw one linear layer in place as the scheme `{name}` does.
 
     - `layer`: an `nn.Linear`.
     - `role`: where it stands: `"input"`, `"hidden"` or `"output"`.
-    - `moments`: those of the signal, if the scheme looks at data and the layer is the first or the last.
+    - `moments`: those of the signal, if the scheme depends on the data and the layer is the first or the last.
     - `omega`: the factor inside the activation of this layer, or for the last layer inside those before it.
     - `generator`: the randomness. Default: PyTorch's own.
-    - `options`: others of the scheme.
+    - `options`: other arguments of the scheme.
 
     **Returns:**
 
@@ -138,7 +138,7 @@ def _require_own_weights(chain: Chain) -> None:
 def _fill_(
     weight: Tensor, bias: Tensor | None, plan: LayerPlan, omega: float, generator: torch.Generator | None
 ) -> None:
-    """Draw a layer's tensors, such that omega · (W x + b) has the law of the plan's."""
+    """Draw a layer's tensors, such that omega · (W x + b) has the distribution of the plan."""
     for tensor, law in ((weight, plan.weight), (bias, plan.bias)):
         if tensor is not None:
             sample = draw(law or Constant(0.0), tuple(tensor.shape), tensor.dtype, tensor.device, generator)

@@ -106,7 +106,7 @@ def draw(
     device: torch.device,
     generator: torch.Generator | None,
 ) -> Tensor:
-    """A sample of a law."""
+    """A sample of a distribution."""
     source = device if generator is None else generator.device
     if law.standard == "normal":
         standard = torch.randn(shape, dtype=dtype, device=source, generator=generator)

@@ -1,7 +1,7 @@
 """Reading: a user's model as the chain of layers that it computes.
 
 The model is traced with `torch.export`, and its graph is followed from the output back to the input. So what counts is
-what the model computes, not how its classes and attributes are called: a sine with its ω may be a module, a line of
+what the model computes, not what its classes and attributes are called: a sine with its ω may be a module, a line of
 `forward` or a parameter. The chain is then run beside the model, and both must give the same.
 """
 
@@ -21,7 +21,7 @@ from ..initialization.activations import ACTIVATIONS
 from ..initialization.blueprint import Role
 from .network import activation_function
 
-# What cannot be read can be stated: each linear layer, the activation after it, and the factor ω inside that.
+# For a model that cannot be read: each linear layer, the activation after it, and the factor ω inside the activation.
 Stated = Sequence[tuple[nn.Module, str, float]]
 Model = nn.Module | Stated
 
@@ -89,7 +89,7 @@ def read_layers(model: Model) -> Chain:
     **Arguments:**
 
     - `model`: a module that maps positions `(n, in_size)` to channels; of a tuple of outputs the first counts. For one
-        that cannot be read, a list of `(linear, activation, omega)`, which is taken at its word.
+        that cannot be read, a list of `(linear, activation, omega)`, which is used without a check.
 
     !!! example
         ```python
@@ -111,11 +111,11 @@ def read_layers(model: Model) -> Chain:
 
 
 def _run(model: nn.Module) -> tuple[Tensor, Tensor]:
-    """A few positions and what the model makes of them. One of its matrices takes as many coordinates as it does."""
+    """A few positions and the outputs there. Some matrix has a column for each coordinate: each of them is tried."""
     matrices = [tensor for tensor in [*model.parameters(), *model.buffers()] if tensor.ndim == 2]
     failure = "it has no matrix"
     for in_size in dict.fromkeys(matrix.shape[1] for matrix in matrices):
-        generator = torch.Generator().manual_seed(0)  # nobody else's random numbers are touched
+        generator = torch.Generator().manual_seed(0)  # leaves the global state alone
         positions = (2 * torch.rand(7, in_size, generator=generator, dtype=torch.float64) - 1).to(matrices[0])
         try:
             outputs = model(positions)
@@ -126,7 +126,9 @@ def _run(model: nn.Module) -> tuple[Tensor, Tensor]:
         if isinstance(outputs, Tensor):
             return positions, outputs
         failure = f"it returns a {type(outputs).__name__}"
-    raise ValueError(f"the model {type(model).__name__} maps no positions (n, in_size) to channels ({failure}); {_FIX}")
+    raise ValueError(
+        f"the model {type(model).__name__} does not map positions (n, in_size) to channels ({failure}); {_FIX}"
+    )
 
 
 def _as_chain(layers: Sequence[_Parts]) -> Chain:
@@ -187,7 +189,7 @@ class _Graph:
         return self._skip(x), (weight_name or "weight", *tensors, activation, omega, function)
 
     def _activation(self, node: fx.Node) -> tuple[fx.Node, str, Callable[[Tensor], Tensor]]:
-        """What an activation is taken of, its name, and the function itself."""
+        """The argument of an activation, its name, and the function itself."""
         operation = _operation(node)
         if operation == "cat" and node.args[1:] in ((-1,), (1,)):
             parts = [self._skip(part) for part in _nodes(node.args[0])]
@@ -195,7 +197,7 @@ class _Graph:
                 return self._skip(_nodes(parts[0].args)[0]), "sincos", activation_function("sincos")
         if operation not in _BY_OPERATOR:
             return node, "linear", activation_function("linear")
-        of, *others = node.args  # others, and keywords, choose between forms of one function, as GELU has them
+        of, *others = node.args  # further arguments choose the form of the function, as for GELU
         packet = cast(Any, node.target).overloadpacket
 
         def function(z: Tensor) -> Tensor:
@@ -228,11 +230,11 @@ class _Graph:
         if _operation(node) == "matmul" and _operation(operands[1]) in ("numpy_T", "t", "permute", "transpose"):
             operands[1] = _nodes(operands[1].args)[0]
         elif _operation(node) != "linear":
-            raise ValueError(f"{_place(node)}, which is no linear layer or known activation; {_FIX}")
+            raise ValueError(f"{_place(node)}, which is not a linear layer or a known activation; {_FIX}")
         x, weight, bias = operands[0], operands[1], operands[2] if len(operands) > 2 else None
         for tensor in (weight, bias):
             if tensor is not None and tensor.name not in self.tensors:
-                raise ValueError(f"{_place(node)} with weights that are no parameter or buffer of the model; {_FIX}")
+                raise ValueError(f"{_place(node)} with weights that are not a parameter or buffer of the model; {_FIX}")
         return x, weight, bias
 
     def _skip(self, node: fx.Node) -> fx.Node:
@@ -242,7 +244,7 @@ class _Graph:
 
 
 def _operation(node: fx.Node) -> str:
-    """The name of what a node computes; in place or not makes no difference."""
+    """The name of the operation of a node, the same for its in-place form."""
     packet = getattr(node.target, "overloadpacket", None)
     return node.op if packet is None else packet.__name__.removesuffix("_")
 
@@ -265,7 +267,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """The model without dropout and gradients, and afterwards as it was."""
+    """Switch dropout and gradients off for a while."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
