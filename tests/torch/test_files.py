@@ -37,6 +37,16 @@ def test_precision_is_kept(dtype, tmp_path):
     assert all(parameter.requires_grad and parameter.is_leaf for parameter in back.parameters())
 
 
+def test_no_blueprint_is_needed(tmp_path):
+    network = CoordinateMLP(BLUEPRINT)
+    save_network(tmp_path / "a.uniphase", NetworkFile.of(network, FIELD))
+    file = load_network(tmp_path / "a.uniphase")
+    assert_same(file.network, network)
+    assert str(file.blueprint.layers[0].weight) == "given"
+    x = torch.rand(5, 2)
+    assert torch.equal(file.network(x), network(x))
+
+
 def test_what_is_frozen_stays_so(tmp_path):
     blueprint = get_scheme("tanh-pe").blueprint(MOMENTS, width=8, depth=1)
     save_network(tmp_path / "a.uniphase", NetworkFile.of(CoordinateMLP(blueprint), FIELD, blueprint=blueprint))

@@ -1,4 +1,4 @@
-"""Files: networks as `.uniphase` files, which the JAX side reads and writes as well."""
+"""Network files: a `CoordinateMLP` as a `.uniphase` file, which the JAX side reads and writes as well."""
 
 import numpy as np
 import torch
@@ -6,12 +6,18 @@ from torch import Tensor
 
 from ..initialization.blueprint import Blueprint
 from ..signals.paths import FilePath
-from ..storage.network_file import NetworkFile, read_network, write_network
+from ..storage.network_file import NOT_THE_BLUEPRINT, NetworkFile, read_network, write_network
+from ..storage.structure import read_structure, same_structure
 from .network import CoordinateMLP
 
 
 def save_network(path: FilePath, file: NetworkFile[CoordinateMLP]) -> None:
     """Write a network to a `.uniphase` file, whole or not at all.
+
+    **Arguments:**
+
+    - `path`: where to.
+    - `file`: the network and what it represents, from `uniphase.NetworkFile.of(network, field)`.
 
     !!! example
         ```python
@@ -19,15 +25,19 @@ def save_network(path: FilePath, file: NetworkFile[CoordinateMLP]) -> None:
         save_network("camera.uniphase", NetworkFile.of(CoordinateMLP(blueprint), field))
         ```
     """
-    plans = [(plan.activation, plan.omega, plan.role) for plan in file.blueprint.layers]
-    if [(layer.activation, layer.omega, layer.role) for layer in file.network.layers] != plans:
-        raise ValueError(f"{path}: the network does not follow the blueprint; pass the one that it was drawn from")
+    if not same_structure(read_structure(file.network), file.blueprint):
+        raise ValueError(f"{path}: {NOT_THE_BLUEPRINT}")
     tensors = {name: _to_numpy(path, name, tensor) for name, tensor in file.network.state_dict().items()}
     write_network(path, file, tensors, "torch")
 
 
 def load_network(path: FilePath, *, device: torch.device | str | None = None) -> NetworkFile[CoordinateMLP]:
     """Read a network from a `.uniphase` file, in the precision that it was saved in.
+
+    **Arguments:**
+
+    - `path`: where from.
+    - `device`: where the tensors should be. Default: PyTorch's own.
 
     !!! example
         ```python
