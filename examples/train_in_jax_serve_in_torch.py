@@ -1,6 +1,5 @@
 """Train in JAX, serve in PyTorch: python examples/train_in_jax_serve_in_torch.py"""
 
-import jax
 import numpy as np
 import torch
 
@@ -11,22 +10,19 @@ from uniphase.signals.fields import grid_coordinates
 
 def train(path: str, size: int, steps: int | None) -> np.ndarray:
     """Fit an image, write the network, and return its picture."""
-    field = up.load("camera", size=size)
-    width, depth = up.default_size(field)
-    blueprint = up.uniform_phase(up.estimate_moments(field), width=width, depth=depth)
-    result = up.fit(up.CoordinateMLP(blueprint, key=jax.random.key(0)), field, steps=steps)
-    up.save_network(path, up.NetworkFile.of(result.network, field, blueprint=blueprint, metrics=result.metrics))
-    return up.render(result.network, field.shape)
+    result = up.fit("camera", size=size, steps=steps)
+    result.save(path)
+    return result.render()
 
 
 def serve(path: str) -> np.ndarray:
     """Read the network and evaluate it where the image was sampled. Nothing here loads JAX."""
-    saved = upt.load_network(path)
-    shape = saved.domain.shape
+    file = upt.load_network(path)
+    shape = file.domain.shape
     assert shape is not None  # it was fitted to a grid
-    positions = grid_coordinates(shape, saved.domain.extents, saved.domain.align)
+    positions = grid_coordinates(shape, file.domain.extents, file.domain.align)
     with torch.inference_mode():
-        values = saved.network(torch.tensor(positions, dtype=torch.float32))
+        values = file.network(torch.tensor(positions, dtype=torch.float32))
     return values.reshape(*shape, -1).numpy()
 
 
