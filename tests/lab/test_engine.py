@@ -186,15 +186,19 @@ def test_without_dask_it_says_what_to_install(tmp_path, sums, monkeypatch):
         reproduce(experiment(sums), "quick", 1, Store(tmp_path), engine="dask")
 
 
-# A driver in a process of its own, with runs that tell when they begin, where, and whether they were stored by then.
+# A driver in a process of its own, with runs that log their number, their process, and whether they were stored already.
+# Provenance would load JAX in every process.
 DRIVER = """
 import os, sys, time
 from dataclasses import dataclass
 from pathlib import Path
+import uniphase.lab.runs
 from uniphase.lab.engine import reproduce
 from uniphase.lab.experiment import Experiment
 from uniphase.lab.runs import Outcome, Run
 from uniphase.lab.store import Store
+
+uniphase.lab.runs.provenance = lambda: {"device": "none"}
 
 @dataclass(frozen=True)
 class Slow(Run):
