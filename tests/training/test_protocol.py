@@ -98,7 +98,7 @@ def test_at_once_as_on_a_gpu_is_the_same(x64, monkeypatch):
     networks = [draw("sm20", s, jnp.float64, omega=omega) for s, omega in ((0, 10.0), (1, 80.0))]
     rates = [Rates.uniform(1e-3), MUP]
     in_turns = fit_together(networks, FIELD, rates=rates, steps=6)
-    monkeypatch.setattr("uniphase.training.protocol._one_by_one", lambda: False)
+    monkeypatch.setattr("uniphase.training.step.takes_turns", lambda: False)
     for a, b in zip(fit_together(networks, FIELD, rates=rates, steps=6), in_turns, strict=True):
         assert_equal_but_for_rounding(a, b)
 
@@ -138,7 +138,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path):
     assert seen[0] > 3
     for a, b in zip(resumed, fit_together(networks, FIELD, rates=rates, steps=300), strict=True):
         assert_same_bits(a, b)
-    with pytest.raises(ValueError, match=r"run\.state: a checkpoint of another run; remove it"):
+    with pytest.raises(ValueError, match=r"run\.state: a checkpoint of another run"):
         fit_together(networks[::-1], FIELD, **arguments)
 
 

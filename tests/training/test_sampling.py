@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uniphase.signals.fields import Grid, Points
-from uniphase.training.sampling import Samples, choose, draw_batch
+from uniphase.training.sampling import Samples, choose, cut
 
 
 @pytest.mark.parametrize("field", [
@@ -19,19 +19,23 @@ from uniphase.training.sampling import Samples, choose, draw_batch
 ], ids=["grid", "points"])  # fmt: skip
 def test_samples_are_those_of_the_field(field):
     samples = Samples.of(field, jnp.dtype("float32"))
-    positions, values = samples.at(jnp.array([[3, 17, 8]]), jnp.dtype("float32"))
+    positions, values = samples.at(jnp.array([3, 17, 8]))
     np.testing.assert_allclose(positions, field.coordinates()[[3, 17, 8]], rtol=1e-6)
     np.testing.assert_array_equal(values, field.flat_values()[[3, 17, 8]])
 
 
 @pytest.mark.parametrize("size", [10, 100, 10**9])
-def test_a_batch_in_blocks_has_weights_that_sum_to_one(size):
+def test_a_batch_in_blocks_has_every_observation_once(size):
     samples = Samples.of(Grid(np.zeros((50, 1))), jnp.dtype("float32"))
-    indices, weights = draw_batch(jax.random.key(0), samples, size, 8)
+    batch = samples.draw(jax.random.key(0), size)
+    drawn = len(batch[0])
+    assert drawn == min(size, 50)
+    (indices, weights), counted = cut(batch, drawn, 8)
     assert indices.shape == weights.shape
-    assert indices.shape[-1] <= 8
-    assert float(weights.sum()) == pytest.approx(1, rel=1e-6)
-    assert int((weights > 0).sum()) == min(size, 50)
+    assert indices.shape[1] <= 8
+    counted = jnp.ones(weights.shape) if counted is None else counted
+    assert float((weights * counted).sum()) == drawn  # each weighs 1
+    assert sorted(indices[counted > 0].tolist()) == sorted(batch[0].tolist())
 
 
 @pytest.mark.parametrize(("samples", "batch"), [(1000, 100), (1003, 100), (5000, 3000), (7, 7)])
@@ -61,9 +65,12 @@ import jax
 import numpy as np
 if len(sys.argv) > 3:  # the number of this process, and where the first one listens
     jax.distributed.initialize(sys.argv[4], num_processes=2, process_id=int(sys.argv[3]))
+import equinox as eqx
 import uniphase as up
-from uniphase.training.sampling import draw_batch
-from uniphase.training.loop import _Task, _loss_and_gradients
+import uniphase.training.sampling
+from uniphase.training.fit import RecipeRule
+from uniphase.training.sampling import replicate
+from uniphase.training.step import Problem, loss_and_gradients, split_network
 
 field = up.load("camera", size=int(sys.argv[2]))
 if sys.argv[2] == "23":
@@ -71,14 +78,11 @@ if sys.argv[2] == "23":
 moments = up.estimate_moments(field)
 network = up.CoordinateMLP(up.uniform_phase(moments, width=16, depth=2), key=jax.random.key(0))
 recipe = up.Recipe("adam", 1e-3, 1.0, 20, 10**9)
-task = _Task.of(network, field, moments, recipe, 0)
-
-@jax.jit
-def gradients(network, samples):
-    batch = draw_batch(jax.random.key(0), samples, recipe.batch, 100)
-    return _loss_and_gradients(network, samples, *batch, np.float32(task.scale))
-
-loss, gradient = gradients(task.start(network).network, task.samples)
+uniphase.training.sampling._BLOCK_CPU = 100 * 16
+parameters, frozen, static = replicate(split_network(network))
+term = up.Values(field, moments).prepare(np.dtype("float32"))
+problem = Problem((term,), frozen, static, None, RecipeRule("adam", None), recipe.batch)
+loss, gradient = eqx.filter_jit(loss_and_gradients)(problem, parameters, frozen, jax.random.key(0))
 fitted = up.fit(network, field, recipe=recipe, moments=moments)
 partial = up.fit(network, field, recipe=up.Recipe("muon", 0.05, 0.01, 100, 128), moments=moments)
 if jax.process_index() == 0:

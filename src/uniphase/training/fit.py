@@ -315,7 +315,7 @@ def _progress_line(progress: Progress) -> None:
 
 def _fit_network(
     network: Any,
-    terms: Terms,
+    terms: Any,
     *,
     recipe: Recipe | None = None,
     optimizer: optax.GradientTransformation | None = None,
@@ -345,13 +345,15 @@ def _fit_network(
     recipe = _recipe(network, values, recipe, optimizer, steps)
     dtype = dtype_of(network)
     parameters, frozen, static = replicate(split_network(network))
-    rule = _Rule(recipe.optimizer, optimizer)
+    rule = RecipeRule(recipe.optimizer, optimizer)
     settings = replicate(_units(network, known, moments, domain)) if recipe.optimizer == "muon" else None
     prepared = tuple(prepare(term, dtype) for term in known)
     problem = Problem(prepared, frozen, static, settings, rule, recipe.batch)
     scale = values.variance if values is not None and len(known) == 1 else 1.0
     plan = _FallingPlan(recipe, seconds, target_db, scale, None if values is None else values.field, callback)
-    identity = "" if checkpoint is None else identify((recipe, seed, str(static)), (parameters, frozen), known)
+    identity = (
+        "" if checkpoint is None else identify((recipe, seed, eqx.tree_pformat(static)), (parameters, frozen), known)
+    )
     losses = np.full(recipe.steps, np.nan, dtype)
     training = Training(problem, plan, seed, losses, Checkpoint(checkpoint, checkpoint_seconds, identity))
     state = State(parameters, initial_state(problem, parameters))
@@ -442,7 +444,7 @@ def _units(network: CoordinateMLP, terms: Sequence[Any], moments: Moments | None
 
 
 @dataclass(frozen=True)
-class _Rule:
+class RecipeRule:
     """The optimizer of a recipe, or a given one."""
 
     name: Optimizer

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -44,6 +44,7 @@ class State:
     retreats: int = 0
 
 
+@runtime_checkable
 class Plan(Protocol):
     """What distinguishes one kind of run from another."""
 

@@ -92,7 +92,11 @@ def fit_together(
     values = SampledValues(Samples.of(field, dtype), np.ones((), dtype))  # the plain mean squared error
     problem = Problem((values,), frozen, static, settings, _RoleAdam(epsilon), field.samples, count)
     losses = np.full((steps, count), np.nan, dtype)
-    identity = "" if checkpoint is None else identify((epsilon, steps), (stacked, settings), [Values(field)])
+    identity = (
+        ""
+        if checkpoint is None
+        else identify((epsilon, steps, eqx.tree_pformat(static)), (stacked, settings), [Values(field)])
+    )
     training = Training(
         problem, _ConstantPlan(steps, callback), 0, losses, Checkpoint(checkpoint, checkpoint_seconds, identity)
     )

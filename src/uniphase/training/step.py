@@ -5,7 +5,7 @@ which then share the batches and differ in their parameters, in other arrays and
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -18,6 +18,7 @@ from .sampling import block_size, cut
 from .terms import FunctionTerm
 
 
+@runtime_checkable
 class Rule(Protocol):
     """How an optimizer is made inside the compiled step, from arrays that are not compiled in."""
 

@@ -134,7 +134,7 @@ class FunctionTerm(eqx.Module):
     function: Loss = eqx.field(static=True)
 
 
-def as_terms(terms: Terms) -> tuple[Values | Term | FunctionTerm, ...]:
+def as_terms(terms: Any) -> tuple[Values | Term | FunctionTerm, ...]:
     """Whatever `fit` takes, as a tuple of terms."""
     if isinstance(terms, list | tuple):
         if not terms:

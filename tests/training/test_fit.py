@@ -2,6 +2,7 @@ import math
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -10,15 +11,20 @@ import numpy as np
 import optax
 import pytest
 
+from uniphase.initialization.blueprint import Blueprint
+from uniphase.initialization.distributions import Normal
 from uniphase.initialization.moments import estimate_moments
 from uniphase.initialization.schemes import SCHEMES, get_scheme, uniform_phase
+from uniphase.jax.files import load_network
 from uniphase.jax.network import CoordinateMLP
+from uniphase.jax.render import evaluate_network
 from uniphase.recipe import Recipe
 from uniphase.signals.datasets import load
 from uniphase.signals.fields import Grid, Points
-from uniphase.training.loop import Diverged, _loss_and_gradients, fit, measure
+from uniphase.training.fit import Diverged, fit
 from uniphase.training.optimizers import unit_muon
-from uniphase.training.sampling import Samples, choose, draw_batch
+from uniphase.training.sampling import choose
+from uniphase.training.terms import Values
 
 
 @pytest.fixture(autouse=True)
@@ -86,36 +92,13 @@ def test_fit_equals_its_definition(optimizer, batch, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-2 * float(jnp.abs(b).max()))
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [
-    ("float64", 1e-11),  # sums of 576 samples in another order
-    ("float32", 2e-5),  # the same, and phases of up to 100 that are off by 1e-5
-])  # fmt: skip
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_step_has_the_gradients_of_its_definition(scheme, dtype, tolerance, x64):
-    """The fast step, in columns and blocks, against the readable one."""
-    blueprint = get_scheme(scheme).blueprint(MOMENTS, width=16, depth=2)
-    model = CoordinateMLP(blueprint, dtype=jnp.dtype(dtype), key=jax.random.key(0))
-    samples = Samples.of(FIELD, jnp.dtype(dtype))
-    positions, values = samples.at(jnp.arange(FIELD.samples, dtype=jnp.int32)[None], jnp.dtype(dtype))
-
-    @jax.jit
-    @jax.value_and_grad
-    def readable(model):
-        return jnp.mean(jnp.square(jax.vmap(model)(positions) - values))
-
-    batch = draw_batch(jax.random.key(0), samples, FIELD.samples, 100)
-    found = jax.jit(_loss_and_gradients)(model, samples, *batch, jnp.asarray(1, dtype))
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(readable(model)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * float(jnp.abs(b).max()))
-
-
 def test_it_fits():
     with jax.numpy_dtype_promotion("strict"):
         result = fit(network(width=32), FIELD, steps=300)
     assert result.metrics.snr_db > 25
     assert (result.stop, result.steps, len(result.losses)) == ("steps", 300, 300)
     assert np.isfinite(result.losses).all()
-    assert result.metrics.snr_db == pytest.approx(measure(result.network, FIELD).snr_db)
+    assert result.metrics.snr_db == pytest.approx(evaluate_network(result.network, FIELD).snr_db)
 
 
 def test_deterministic_for_a_seed():
@@ -130,7 +113,7 @@ def test_deterministic_for_a_seed():
 def test_every_scheme_learns(name):
     model = network(scheme=name)
     result = fit(model, FIELD, steps=60)
-    assert result.metrics.mse < 0.5 * measure(model, FIELD).mse
+    assert result.metrics.mse < 0.5 * evaluate_network(model, FIELD).mse
 
 
 def test_points_and_integers_and_double_precision():
@@ -149,7 +132,7 @@ def test_a_test_field_is_measured():
     fine = load("camera", size=48)
     result = fit(network(), FIELD, steps=20, test=fine)
     assert result.test_metrics is not None
-    assert result.test_metrics.mse == pytest.approx(measure(result.network, fine).mse)
+    assert result.test_metrics.mse == pytest.approx(evaluate_network(result.network, fine).mse)
 
 
 # Stopping, resuming, diverging.
@@ -189,7 +172,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path, optimizer, monkey
     recipe = Recipe(optimizer, 0.02, 0.1, 95, 100)
     whole = fit(network(), FIELD, recipe=recipe)
     path = tmp_path / "state"
-    monkeypatch.setattr("uniphase.training.loop._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("uniphase.training.fit._TELL_SECONDS", 0.0)
     for calls in (2, 3):
         with pytest.raises(KeyboardInterrupt):
             fit(network(), FIELD, recipe=recipe, checkpoint=path, resume=True, callback=Interrupt(calls))
@@ -198,25 +181,36 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path, optimizer, monkey
     np.testing.assert_array_equal(rest.losses, whole.losses)
 
 
-def test_checkpoints_are_written_while_it_runs(tmp_path):
+def test_checkpoints_are_written_while_it_runs(tmp_path, monkeypatch):
+    path, seen = tmp_path / "state", []
+    monkeypatch.setattr("uniphase.training.fit._TELL_SECONDS", 0.0)
+    look = lambda progress: seen.append(path.exists())  # noqa: E731
+    fit(network(), FIELD, steps=30, checkpoint=path, checkpoint_seconds=0.0, callback=look)
+    assert seen == [True, True, True]  # it is written before the callback of every ten steps
+
+
+def interrupted(tmp_path, *arguments, **options):
+    """The checkpoint of a fit that was interrupted."""
     path = tmp_path / "state"
-    seen = []
-    fit(
-        network(),
-        FIELD,
-        steps=30,
-        checkpoint=path,
-        checkpoint_seconds=0.0,
-        callback=lambda p: seen.append(path.exists()),
-    )
-    assert path.exists()
+    with pytest.raises(KeyboardInterrupt):
+        fit(*arguments, checkpoint=path, callback=Interrupt(1), **options)
+    return path
 
 
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
-    path = tmp_path / "state"
-    fit(network(), FIELD, steps=20, checkpoint=path, checkpoint_seconds=0.0)
-    with pytest.raises(ValueError, match="a checkpoint of another fit"):
-        fit(network(), FIELD, steps=20, seed=1, checkpoint=path, resume=True)
+    """Of another seed, of another network of the same shape, and of other values with the same moments."""
+    path = interrupted(tmp_path, network(), FIELD, steps=20)
+    mirrored = Grid(np.flip(FIELD.values, axis=0), extents=FIELD.extents)
+    moments = estimate_moments(FIELD)
+    for model, field, options in [
+        (network(), FIELD, {"seed": 1}),
+        (network(seed=1), FIELD, {}),
+        (network(), mirrored, {"moments": moments}),
+        (network(), Values(FIELD), {"optimizer": optax.adam(1e-3)}),
+    ]:
+        with pytest.raises(ValueError, match=r"a checkpoint of another run|resume with the settings of the saved run"):
+            fit(model, field, steps=20, checkpoint=path, resume=True, **options)
+    assert fit(network(), FIELD, steps=20, checkpoint=path, resume=True).steps == 20
 
 
 def test_a_fit_that_explodes_goes_back_with_a_smaller_step():
@@ -234,6 +228,115 @@ def test_a_fit_that_cannot_be_saved_says_so():
         warnings.simplefilter("ignore")
         with pytest.raises(Diverged, match="for the 6th time although the rate was halved each time; lower it"):
             fit(network(), FIELD, recipe=Recipe("adam", 1e30, 1.0, 40, 10**9))
+
+
+# Any optimizer, any module, any term.
+
+
+def test_any_optimizer_of_optax():
+    """`fit` with Optax's Adam is the loop that anybody would write with it."""
+    recipe = Recipe("adam", 1e-3, 1.0, 15, 10**9)
+    ours = fit(network(), FIELD, optimizer=optax.adam(1e-3), steps=15)
+    expected = fit(network(), FIELD, recipe=recipe)
+    assert ours.recipe.optimizer == "given"
+    np.testing.assert_allclose(ours.losses, expected.losses, rtol=1e-5)  # the rate is multiplied in elsewhere
+    schedule = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(optax.cosine_decay_schedule(1e-2, 100)))
+    assert fit(network(), FIELD, optimizer=schedule, steps=100).metrics.snr_db > 5
+
+
+def test_weight_decay_does_not_touch_what_is_frozen():
+    model = network(scheme="tanh-pe")
+    trained = fit(model, FIELD, optimizer=optax.adamw(1e-2, weight_decay=0.1), steps=5).network
+    np.testing.assert_array_equal(trained.layers[0].weight, model.layers[0].weight)
+    assert not np.array_equal(trained.layers[1].weight, model.layers[1].weight)
+
+
+def test_any_equinox_module_can_be_fitted(tmp_path):
+    model = eqx.nn.MLP(2, 1, 32, 2, activation=jnp.sin, key=jax.random.key(0))
+    result = fit(model, FIELD, steps=100)
+    assert result.recipe.optimizer == "adam"
+    assert result.metrics.mse < 0.5 * evaluate_network(model, FIELD).mse
+    assert isinstance(result.network, eqx.nn.MLP)
+    whole = fit(model, FIELD, steps=40)
+    path = interrupted(tmp_path, model, FIELD, steps=40)
+    assert_identical(
+        eqx.filter(fit(model, FIELD, steps=40, checkpoint=path, resume=True).network, eqx.is_array),
+        eqx.filter(whole.network, eqx.is_array),
+    )
+    with pytest.raises(ValueError, match="MLP is no CoordinateMLP; pass optimizer=, or a recipe with adam"):
+        fit(model, FIELD, recipe=Recipe("muon", 0.1, 0.1, 10, 100))
+
+
+def test_a_plain_function_is_a_loss():
+    model = network()
+    positions = jnp.asarray(FIELD.coordinates(), jnp.float32)
+    values = jnp.asarray(FIELD.flat_values(), jnp.float32)
+
+    def loss(network, key):
+        chosen = jax.random.choice(key, len(values), (100,))
+        return jnp.mean(jnp.square(network(positions[chosen]) - values[chosen]))
+
+    result = fit(model, loss, optimizer=optax.adam(1e-2), steps=100)
+    assert result.metrics is None
+    assert result.field is None
+    assert result.losses[-10:].mean() < 0.5 * result.losses[:10].mean()
+    with pytest.raises(ValueError, match=r"pass domain=.* and moments=.*, or an optimizer="):
+        fit(model, loss, steps=10)
+    again = fit(model, loss, domain=[(-1.0, 1.0), (-1.0, 1.0)], moments=MOMENTS, steps=100)
+    assert again.losses[-10:].mean() < 0.5 * again.losses[:10].mean()
+
+
+def test_layers_of_different_widths_and_omegas_train_with_the_default_optimizer():
+    plans = list(get_scheme("siren").blueprint(MOMENTS, width=16, depth=2).layers)
+    sizes, omegas = [(24, 2), (32, 24), (8, 32), (1, 8)], [20.0, 3.0, 7.0, 1.0]
+    plans = [
+        replace(plan, rows=rows, columns=columns, omega=omega, weight=Normal(math.sqrt(2 / columns) / omega))
+        for plan, (rows, columns), omega in zip(plans, sizes, omegas, strict=True)
+    ]
+    model = CoordinateMLP(Blueprint("uneven", tuple(plans)), key=jax.random.key(0))
+    assert fit(model, FIELD, steps=300).metrics.snr_db > 10
+
+
+# A signal alone.
+
+
+def test_a_signal_alone_is_enough(tmp_path, capsys):
+    values = np.asarray(FIELD.values)
+    of_array = fit(values, steps=20, width=16, depth=1)
+    assert "step 20/20" in capsys.readouterr().err
+    of_field = fit(FIELD, steps=20, width=16, depth=1, progress=False)
+    assert capsys.readouterr().err == ""
+    np.testing.assert_array_equal(of_array.losses, of_field.losses)
+    by_name = fit("camera", size=24, steps=20, width=16, depth=1, progress=False)
+    np.testing.assert_array_equal(by_name.losses, of_field.losses)
+    by_name.save(tmp_path / "camera.uniphase")
+    file = load_network(tmp_path / "camera.uniphase")
+    assert file.blueprint == by_name.blueprint
+    assert file.training["steps"] == 20
+    assert_identical(file.network, by_name.network)
+    np.testing.assert_array_equal(by_name.render(), by_name.prediction)
+    assert by_name.render((5, 7), derivative="gradient").shape == (5, 7, 1, 2)
+    assert len(by_name.plot().axes) >= 3
+    with pytest.raises(ValueError, match=r"pass fit\(network, field\)"):
+        fit(network())
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (lambda: (network(), Grid(np.zeros((8, 8, 3)))), "the network has 1 channels, but the field has 3; draw it from"),
+    (lambda: (network(), Grid(np.zeros((8, 1)))), "does not take positions of 1 coordinates"),
+    (lambda: (network(), []), "terms is empty; pass a field"),
+    (lambda: (network(), 3), "terms has a int; pass a field"),
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:the signal is constant")
+def test_what_does_not_fit_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fit(*arguments(), steps=5)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seeds_are_checked(seed):
+    with pytest.raises(ValueError, match=f"seed is {seed}; it must lie between 0 and"):
+        fit(network(), FIELD, steps=5, seed=seed)
 
 
 LARGE = """
