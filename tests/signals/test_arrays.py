@@ -2,9 +2,10 @@ import re
 
 import numpy as np
 import pytest
+import tifffile
 from skimage import transform
 
-from helpers.images import random_pixels
+from helpers.images import random_pixels, stored_integers
 from uniphase.signals.arrays import array, volume
 from uniphase.signals.files import read, write
 
@@ -84,3 +85,15 @@ def test_the_scaled_values_of_an_image_stay_floats(tmp_path):
     values = np.full((2, 3, 1), 0.3, np.float32)
     write(tmp_path / "a.npy", values, medium="gray", stored="uint8")
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), values)
+
+
+def test_a_tiff_stack_is_a_volume(tmp_path):
+    stored = random_pixels(4, 6, 8)
+    tifffile.imwrite(tmp_path / "a.tif", stored, photometric="minisblack")
+    grid = volume(tmp_path / "a.tif", extents=(0.0, 1.0))
+    np.testing.assert_array_equal(stored_integers(grid, np.uint8)[..., 0], stored)
+    assert grid.extents == ((0.0, 1.0),) * 3
+    assert volume(tmp_path / "a.tif", size=4).shape == (2, 3, 4)
+    tifffile.imwrite(tmp_path / "a.tif", stored[0], photometric="minisblack")
+    with pytest.raises(ValueError, match=r"a.tif: a single image of shape \(6, 8\), not a volume; read it with image"):
+        volume(tmp_path / "a.tif")

@@ -119,7 +119,7 @@ def test_data_directory_without_the_file(tmp_path, monkeypatch):
     assert datasets.load("camera").shape == (512, 512)
 
 
-def test_data_directory_that_is_none(tmp_path, monkeypatch):
+def test_data_directory_that_does_not_exist(tmp_path, monkeypatch):
     monkeypatch.setenv("UNIPHASE_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=r"^UNIPHASE_DATA is '.*nowhere', which is not a directory; "):
         datasets.load("camera")

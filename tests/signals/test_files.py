@@ -112,7 +112,7 @@ _BAD_FILES = [
 
 
 @pytest.mark.parametrize(("name", "make", "message"), _BAD_FILES)
-def test_a_bad_file_is_told_in_one_line(tmp_path, name, make, message):
+def test_a_bad_file_is_reported_in_one_line(tmp_path, name, make, message):
     path = tmp_path / name
     make(path)
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: {message}") as caught:

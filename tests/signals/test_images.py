@@ -19,7 +19,7 @@ def test_image_from_an_array(shape, channels):
 
 
 @pytest.mark.parametrize("alpha", [np.uint8(254), np.float32(0.9)])
-def test_alpha_of_an_array_is_said(alpha):
+def test_alpha_of_an_array_is_reported(alpha):
     with pytest.warns(UserWarning, match="^source: dropped its alpha channel$"):
         assert image(np.full((2, 3, 4), alpha)).out_size == 3
 
@@ -76,7 +76,7 @@ def test_gray_is_replicated():
         (np.zeros((6, 9), np.complex64), "source: the dtype is complex64"),
     ],
 )
-def test_arrays_that_are_no_images(source, message):
+def test_arrays_that_are_not_images(source, message):
     with pytest.raises(ValueError, match=message):
         image(source)
 

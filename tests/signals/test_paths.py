@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uniphase.signals.files import read, write
-from uniphase.signals.paths import atomic_path
+from uniphase.signals.paths import WriteError, atomic_path
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.wav", "a.npy"])
@@ -35,7 +35,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, name, step):
 
     (tmp_path / name).write_text("before")
     monkeypatch.setattr(os, step, full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(WriteError, match="No space left"):
         write(tmp_path / name, np.zeros((9, 1) if name == "a.wav" else (2, 3, 1)), rate=8000.0)
     assert (tmp_path / name).read_text() == "before"
     assert list(tmp_path.iterdir()) == [tmp_path / name]

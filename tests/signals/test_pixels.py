@@ -146,7 +146,7 @@ def test_orientation_of_sixteen_bit_colour(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "channels"), [("a.png", 2), ("a.png", 4), ("a.tif", 2), ("a.tif", 4), ("a.webp", 4)])
-def test_alpha_is_said_unless_opaque(tmp_path, name, channels):
+def test_alpha_is_reported_unless_opaque(tmp_path, name, channels):
     stored = random_pixels(6, 9, channels)
     Image.fromarray(stored).save(tmp_path / name, **_options(name))
     with pytest.warns(UserWarning, match=f"^{re.escape(str(tmp_path / name))}: dropped its alpha channel$"):
@@ -158,7 +158,7 @@ def test_alpha_is_said_unless_opaque(tmp_path, name, channels):
 
 
 @pytest.mark.parametrize("transparency", [1, b"\xff\x80\xff"])
-def test_transparent_palette_is_said(tmp_path, transparency):
+def test_transparent_palette_is_reported(tmp_path, transparency):
     file = Image.fromarray(np.array([[0, 1], [2, 1]], np.uint8))
     file.putpalette([255, 0, 0, 0, 128, 0, 0, 0, 64])
     file.save(tmp_path / "a.png", transparency=transparency)
@@ -169,7 +169,7 @@ def test_transparent_palette_is_said(tmp_path, transparency):
 
 
 @pytest.mark.parametrize(("mode", "key"), [("1", 0), ("L", 7), ("RGB", (7, 7, 7)), ("I;16", 7)])
-def test_transparent_colour_is_said(tmp_path, mode, key):
+def test_transparent_colour_is_reported(tmp_path, mode, key):
     stored = np.full((2, 3), 7, np.uint16 if mode == "I;16" else np.uint8)
     file = Image.fromarray(stored)
     (file if mode == "I;16" else file.convert(mode)).save(tmp_path / "a.png", transparency=key)
@@ -179,7 +179,7 @@ def test_transparent_colour_is_said(tmp_path, mode, key):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_unspecified_channels_are_said(tmp_path, dtype):
+def test_unspecified_channels_are_reported(tmp_path, dtype):
     stored = random_pixels(6, 9, 4, dtype=dtype)
     tifffile.imwrite(tmp_path / "a.tif", stored, photometric="rgb", extrasamples=["unspecified"])
     with pytest.warns(UserWarning, match="dropped its unspecified channels"):
@@ -188,7 +188,7 @@ def test_unspecified_channels_are_said(tmp_path, dtype):
 
 
 @pytest.mark.parametrize("suffix", [".gif", ".png", ".webp"])
-def test_further_frames_are_said(tmp_path, suffix):
+def test_further_frames_are_reported(tmp_path, suffix):
     frames = [Image.fromarray(np.full((6, 9, 3), value, np.uint8)) for value in (10, 20, 200)]
     frames[0].save(tmp_path / f"a{suffix}", save_all=True, append_images=frames[1:], **_options(suffix))
     with pytest.warns(UserWarning, match=f"a{suffix}: dropped all but the first of its 3 frames$"):
@@ -297,7 +297,7 @@ def _broken_stack(path):
     path.write_bytes(data[:end] + b"\xf0\xff\xff\x7f" + data[end + 4 :])
 
 
-def test_damage_is_said_in_a_warning_of_ours_and_not_logged_to_the_terminal(tmp_path, terminal):
+def test_damage_is_reported_as_a_warning_and_not_logged_to_the_terminal(tmp_path, terminal):
     _broken_stack(tmp_path / "a.tif")
     message = r"a.tif: may be damaged \(.* invalid page offset 2147483632\)$"
     with terminal() as written, pytest.warns(UserWarning, match=message):

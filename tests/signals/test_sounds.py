@@ -39,7 +39,7 @@ def test_sound_is_resampled():
         (np.zeros(9, np.uint8), "source: the dtype is uint8; pass the samples as float32"),
     ],
 )
-def test_arrays_that_are_no_sounds(source, message):
+def test_arrays_that_are_not_sounds(source, message):
     with pytest.raises(ValueError, match=message):
         audio(source)
 
@@ -66,12 +66,12 @@ def test_the_rate_of_an_array(tmp_path):
 
 def test_a_file_has_its_own_rate(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.zeros(100), 8000)
-    with pytest.raises(ValueError, match=r"a.wav: rate is 44100, but a file says its own; leave rate out"):
+    with pytest.raises(ValueError, match=r"a.wav: rate is 44100, but a file has its own; leave rate out"):
         audio(tmp_path / "a.wav", rate=44100)
 
 
 @pytest.mark.parametrize("rate", [0, -8000.0, float("nan"), float("inf")])
-def test_a_rate_that_is_none(rate):
+def test_an_invalid_rate(rate):
     with pytest.raises(ValueError, match=f"source: rate is {rate}; pass the samples per second"):
         audio(np.zeros(100), rate=rate)
 

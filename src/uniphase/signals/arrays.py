@@ -1,10 +1,15 @@
 """Arrays: NPY files and NumPy arrays with any number of axes, as a `Grid`."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 from jaxtyping import Shaped
 
 from .fields import Align, Grid, Medium
+from .images import image
 from .paths import FilePath, atomic_path, reading
+from .pixels import TIFFS
 from .sources import Extents, Source, as_type, given_or_square, resized, values_of
 
 ARRAYS = (".npy",)
@@ -57,13 +62,23 @@ def array(
 def volume(
     source: Source, *, size: int | None = None, align: Align = "centers", extents: Extents | None = None
 ) -> Grid:
-    """`array` with three coordinate axes.
+    """A grid with three coordinate axes: an array, as by `array`, or a TIFF with several pages, as by `image`.
+
+    **Arguments:**
+
+    - `source`: the path of an NPY file or of a TIFF stack, or an array.
+    - `size`, `align`, `extents`: as for `array`.
 
     !!! example
         ```python
         volume(np.zeros((16, 32, 32))).extents  # ((-0.5, 0.5), (-1.0, 1.0), (-1.0, 1.0))
         ```
     """
+    if isinstance(source, str | os.PathLike) and Path(source).suffix.lower() in TIFFS:
+        grid = image(source, size=size, align=align, extents=extents)
+        if grid.in_size != 3:
+            raise ValueError(f"{source}: a single image of shape {grid.shape}, not a volume; read it with image")
+        return grid
     return array(source, axes=3, size=size, align=align, extents=extents)
 
 

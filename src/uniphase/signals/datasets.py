@@ -1,4 +1,4 @@
-"""Signals by name: eight images and a sound, found on the disk or downloaded once and checked."""
+"""Signals by name: eight images and a sound, read from the disk, or downloaded once and verified."""
 
 import contextlib
 import logging
@@ -17,8 +17,8 @@ from .sources import Extents
 
 
 class _Signal(NamedTuple):
-    names: tuple[str, ...]  # of its file in the user's data directory, any of them
-    origin: str  # the function of skimage.data, or with a hash the URL
+    names: tuple[str, ...]  # that its file may have in the user's data directory
+    origin: str  # the function of skimage.data or, if there is a hash, the URL
     sha256: str | None = None
 
 
@@ -52,13 +52,13 @@ def load(
 ) -> Grid:
     """A signal by its name, or from a file.
 
-    A named signal is looked for in the directory that the environment variable `UNIPHASE_DATA` names, if it is set;
-    then among the images of scikit-image; then it is downloaded, once, and its hash checked.
+    A named signal is looked for in the directory given by the environment variable `UNIPHASE_DATA`, if that is set,
+    then among the images of scikit-image. Otherwise it is downloaded, once, and its hash is checked.
 
     **Arguments:**
 
-    - `signal`: one of `SIGNAL_NAMES`, or a path for `files.read`. A name always means the named signal; a file that is
-        called the same is `"./camera"`.
+    - `signal`: one of `SIGNAL_NAMES`, or a path for `files.read`. A name always means the named signal; for a file of
+        the same name pass `"./camera"`.
     - `size`, `space`, `align`, `axes`, `extents`: as for `files.read`.
 
     !!! example
@@ -85,7 +85,7 @@ def _in_data_directory(signal: _Signal) -> Path | None:
     if not directory:
         return None
     if not os.path.isdir(directory):
-        raise ValueError(f"UNIPHASE_DATA is {directory!r}, which is not a directory; unset it, or name one")
+        raise ValueError(f"UNIPHASE_DATA is {directory!r}, which is not a directory; unset it, or set it to one")
     for path in (Path(directory, name) for name in signal.names):
         if path.exists():
             if signal.sha256 is not None and pooch.file_hash(str(path)) != signal.sha256:

@@ -246,7 +246,7 @@ def square_extents(shape: tuple[int, ...], align: Align = "centers") -> tuple[Ex
 
 
 def taken_range(values: Shaped[np.ndarray, "..."]) -> Extent:
-    """The smallest and the largest of some values."""
+    """The interval that some values take."""
     extremes = [(slab.min(), slab.max()) for slab in _slabs_of(values)]
     return float(min(low for low, _ in extremes)), float(max(high for _, high in extremes))
 
@@ -262,9 +262,9 @@ def image_range(taken: Extent) -> Extent:
 
 
 def slabs(shape: tuple[int, ...], limit: int) -> Iterator[tuple[int, int, int]]:
-    """Cut an array into `(axis, start, stop)` along its longest axis, each of at most about `limit` numbers.
+    """Cut an array into slabs `(axis, start, stop)` along its longest axis, each of at most about `limit` numbers.
 
-    Reading an array by slabs needs little memory, even if it is memory-mapped and larger than that.
+    An array that is memory-mapped and too large for memory is read in slabs.
     """
     axis = int(np.argmax(shape))
     thickness = max(1, limit * shape[axis] // math.prod(shape))

@@ -1,7 +1,7 @@
-"""Metrics: how near a prediction is to the field it was fitted to.
+"""Metrics: how close a prediction is to the values of a field.
 
-Decibels are ratios of powers over all samples and channels, in float64. Arrays are read a slab at a time, so that a
-field on the disk need not fit in memory.
+Decibels are ratios of powers over all samples and channels, computed in float64. Arrays are read in slabs, so a field
+on the disk need not fit in memory.
 """
 
 import math
@@ -17,14 +17,14 @@ from .fields import Extent, Field, Grid, slabs
 
 @dataclass(frozen=True)
 class Metrics:
-    """The error of a prediction, over all channels and for each.
+    """The error of a prediction, over all channels and for each channel.
 
     **Arguments:**
 
     - `mse`: the mean squared error.
     - `snr_db`, `psnr_db`: as the functions of these names; infinite for a perfect prediction.
     - `ssim`: as the function of this name. `None` for scattered points.
-    - `channels`: the same for every channel, if there are several.
+    - `channels`: the metrics of each channel, if there are several.
     """
 
     mse: float
@@ -34,7 +34,9 @@ class Metrics:
     channels: tuple["Metrics", ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers as JSON can hold them: `None` for one that is infinite or NaN, and no `channels` if there is one.
+        """The metrics as a dictionary for JSON: infinite numbers and NaN become `None`.
+
+        With a single channel there is no entry `channels`.
 
         !!! example
             ```python
@@ -52,7 +54,7 @@ def evaluate(prediction: Shaped[np.ndarray, "*shape out_size"], field: Field) ->
     **Arguments:**
 
     - `prediction`: one row per sample, as `field.flat_values()`, or for a grid also in the shape of `field.values`.
-    - `field`: the truth. Its `value_range` is the peak of PSNR and SSIM.
+    - `field`: the field to compare with. PSNR and SSIM refer to its `value_range`.
 
     !!! example
         ```python
@@ -127,7 +129,7 @@ def ssim(
     if shortest < 3 or low == high:
         return None
     window = min(7, shortest - 1 + shortest % 2)
-    # Only windows that lie inside count, so slabs that overlap by a window less one sample share the mean exactly.
+    # The mean is over windows that lie inside, so slabs that overlap by one sample less than a window give it exactly.
     inside = tuple(n - window + 1 for n in truth.shape[:-1])
     total = 0.0
     for axis, start, stop in slabs(inside, limit=1 << 20):

@@ -1,4 +1,4 @@
-"""Paths: files are read with one clear error, and written whole or not at all."""
+"""Paths: files that cannot be read raise one clear error, and files are written whole or not at all."""
 
 import contextlib
 import os
@@ -17,11 +17,11 @@ class WriteError(OSError):
 
 @contextlib.contextmanager
 def atomic_path(path: FilePath) -> Iterator[Path]:
-    """A temporary path to write to, which takes the name `path` at the end of the block.
+    """A temporary path to write to, which is renamed to `path` at the end of the block.
 
     It lies in the same directory and has the same suffix. If the block fails, the temporary file is removed; an error
-    of the system, such as a full disk, is raised as a `WriteError`. What was at `path` before is untouched until the
-    new file is whole, even if the process is killed.
+    of the system, such as a full disk, is raised as a `WriteError`. A file that was at `path` before is untouched
+    until the new one is complete, even if the process is killed.
 
     !!! example
         ```python
@@ -50,7 +50,7 @@ def atomic_path(path: FilePath) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def reading(path: FilePath, kind: str, fix: str) -> Iterator[None]:
-    """Whatever goes wrong within is raised as one line: the path, what the file is not, why, and the fix."""
+    """Turn any error in the block into one line: the path, the kind of file expected, the reason, and the fix."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path}: no such file")
     if os.path.isdir(path):

@@ -1,4 +1,4 @@
-"""Sounds: files that libsndfile opens, and arrays of samples, as a `Grid` over time."""
+"""Sounds: files that libsndfile opens and arrays of samples, as a `Grid` over time."""
 
 import math
 
@@ -63,7 +63,7 @@ def write_audio(path: FilePath, values: Shaped[np.ndarray, "*shape channels"], r
     **Arguments:**
 
     - `path`: where to.
-    - `values`: floats of shape `(samples, channels)`; what lies outside [-1, 1] is clipped.
+    - `values`: floats of shape `(samples, channels)`; values outside [-1, 1] are clipped.
     - `rate`: samples per second, as `Grid.rate`; the file holds it as a whole number.
 
     !!! example
@@ -87,7 +87,7 @@ def write_audio(path: FilePath, values: Shaped[np.ndarray, "*shape channels"], r
 def _audio_file(path: str, rates: list[float]) -> np.ndarray:
     """The samples, as floats. Their number per second is added to `rates`, which must not have one yet."""
     if rates:
-        raise ValueError(f"{path}: rate is {rates[0]:g}, but a file says its own; leave rate out")
+        raise ValueError(f"{path}: rate is {rates[0]:g}, but a file has its own; leave rate out")
     with reading(path, "a sound", "get a whole copy, or convert it to WAV or FLAC"):
         with soundfile.SoundFile(path) as file:
             values = file.read(dtype="float32", always_2d=True)

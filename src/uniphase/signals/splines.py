@@ -1,4 +1,4 @@
-"""The cubic spline through the samples of a grid: what a network that interpolates has to beat."""
+"""The cubic spline through the samples of a grid: the baseline for networks that interpolate."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from .fields import Grid, axis_coordinates
 
 
 def cubic_spline(field: Grid, test: Grid) -> np.ndarray:
-    """The cubic spline through the samples of a field, at the positions of another on the same domain.
+    """Interpolate the samples of a field at the positions of another field on the same domain.
 
-    Beyond the outermost samples it is constant.
+    Beyond the outermost samples the spline is constant.
 
     !!! example
         ```python
