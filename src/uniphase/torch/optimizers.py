@@ -77,7 +77,7 @@ class UnitMuon(Optimizer):
         loss.backward()
         optimizer.step()
         wave = prescribe_moments(length_scale=[0.1, 0.1])  # known in advance, as for an equation
-        optimizer = UnitMuon(model, [(-1, 1), (-1, 1)], wave)
+        optimizer = UnitMuon(model, [(-1.0, 1.0), (-1.0, 1.0)], wave)
         ```
 
     ??? cite "Reference"
