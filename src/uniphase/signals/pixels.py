@@ -11,7 +11,7 @@ import struct
 import sys
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,9 @@ def decode(path: str, notes: list[str]) -> list[np.ndarray]:
 
     All have the same shape and type. What the caller should warn of, such as dropped frames, is added to `notes`.
     """
-    with _quiet_loggers(notes), warnings.catch_warnings():
+    # If the user has not set up logging, what these log would go to the terminal, unless there is a handler.
+    quiet = {"PIL": logging.NullHandler(), "tifffile": logging.NullHandler()}
+    with _log_handlers(quiet), warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"PIL\.")  # about metadata; a lack of pixels is an error
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
@@ -40,7 +42,7 @@ def decode(path: str, notes: list[str]) -> list[np.ndarray]:
             if Path(path).suffix.lower() not in TIFFS:
                 raise ValueError("its format is not known") from error
             pages = None
-        return _stack(path, _tifffile_pages(path) if pages is None else pages, notes)
+        return _stack(path, _tifffile_pages(path, notes) if pages is None else pages, notes)
 
 
 def encode(path: Path, pixels: Shaped[np.ndarray, "*shape channels"]) -> None:
@@ -61,25 +63,9 @@ def holds(suffix: str, kind: str) -> bool:
     return suffix in TIFFS or kind == "uint8" or (suffix == ".png" and kind == "uint16")
 
 
-class _ErrorNotes(logging.Handler):
-    """A handler that adds the errors of a logger to a list of notes."""
-
-    def __init__(self, notes: list[str]):
-        logging.Handler.__init__(self, logging.ERROR)
-        self.notes = notes
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.notes.append(f"may be damaged ({' '.join(record.getMessage().split())})")
-
-
 @contextlib.contextmanager
-def _quiet_loggers(notes: list[str]) -> Iterator[None]:
-    """Keep what Pillow and tifffile log off the terminal, where it goes if the user has not set up logging.
-
-    Handlers that the user has set up still get it. tifffile logs an error and reads on, for example where the pages of
-    a stack break off, so these errors are noted; those of Pillow come before an exception.
-    """
-    handlers = {"PIL": logging.NullHandler(), "tifffile": _ErrorNotes(notes)}
+def _log_handlers(handlers: Mapping[str, logging.Handler]) -> Iterator[None]:
+    """Add handlers to the loggers of these names for the time of the block. Those of the user stay."""
     for name, handler in handlers.items():
         logging.getLogger(name).addHandler(handler)
     try:
@@ -87,6 +73,17 @@ def _quiet_loggers(notes: list[str]) -> Iterator[None]:
     finally:
         for name, handler in handlers.items():
             logging.getLogger(name).removeHandler(handler)
+
+
+class _ErrorNotes(logging.Handler):
+    """A handler that adds errors to a list of notes."""
+
+    def __init__(self, notes: list[str]):
+        logging.Handler.__init__(self, logging.ERROR)
+        self.notes = notes
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.notes.append(f"may be damaged ({' '.join(record.getMessage().split())})")
 
 
 def _misread(file: tiff.TiffImageFile) -> bool:
@@ -98,8 +95,9 @@ def _misread(file: tiff.TiffImageFile) -> bool:
     return file.mode == "I" or in_planes or white_is_zero
 
 
-def _tifffile_pages(path: str) -> list[np.ndarray]:
-    with tifffile.TiffFile(path) as file:
+def _tifffile_pages(path: str, notes: list[str]) -> list[np.ndarray]:
+    # Where the pages of a stack break off, tifffile logs an error and reads on; Pillow raises an exception.
+    with _log_handlers({"tifffile": _ErrorNotes(notes)}), tifffile.TiffFile(path) as file:
         photometric = file.pages.first.photometric
         if photometric not in (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.RGB):
             raise ValueError(f"its photometric interpretation is {tifffile.PHOTOMETRIC(photometric).name}")
