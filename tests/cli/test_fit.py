@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,18 +11,98 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+import soundfile
+from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from helpers.small import TINY, names
-from uniphase.cli.fit import prepare, run
-from uniphase.cli.subjects import Options
+from helpers.small import TINY, TINY_ARGUMENTS, names, write_sound
+from uniphase.cli.fit import prepare, run as run_job
+from uniphase.cli.options import Options
 from uniphase.jax.files import load_network
+
+
+def test_fit_in_words(camera_fit):
+    code, out, err, directory = camera_fit
+    assert code == 0
+    assert out.startswith("uniform-phase: 2 → 1, 337 parameters\nlayer")
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines[-5:-3]] == ["train", "test"]
+    assert lines[-2].startswith("337 parameters, 20 steps in ")
+    size = (directory / "camera.uniphase").stat().st_size
+    assert lines[-1] == f"wrote camera.uniphase ({size:,} bytes), camera.fit.png"
+    assert names(directory) == ["camera.fit.png", "camera.uniphase"]
+    with Image.open(directory / "camera.fit.png") as picture:
+        picture.load()
+        assert picture.width > 300
+    assert err.splitlines()[-1].startswith("step 20/20  loss ")
+    assert err.splitlines()[-1].endswith("left 0:00:00")
+
+
+def test_fit_in_json(run, here):
+    code, out, err = run("fit", "camera", "--size", "16", *TINY_ARGUMENTS, "--seed", "1", "-o", "a.uniphase", "--json")
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    report = json.loads(out)
+    assert list(report) == ["train", "test", "steps", "seconds", "parameters", "stop", "output"]
+    assert list(report["train"]) == list(report["test"]) == ["mse", "snr_db", "psnr_db", "ssim"]
+    assert (report["steps"], report["parameters"], report["stop"], report["output"]) == (20, 337, "steps", "a.uniphase")
+    saved = load_network("a.uniphase")
+    assert saved.metrics == report["train"]
+    assert saved.training["test_metrics"] == report["test"]
+    assert saved.training["seed"] == 1
+    assert names(here) == ["a.fit.png", "a.uniphase"]
+
+
+def test_fit_in_json_says_nothing_of_what_it_drops(run):
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (16, 16, 2), dtype=np.uint8), "LA").save("a.png")
+    code, out, err = run("fit", "a.png", *TINY_ARGUMENTS, "--resume", "--json")
+    assert (code, err) == (0, "")
+    assert "test" not in json.loads(out)
+    assert list(json.loads(out)["train"]) == ["mse", "snr_db", "psnr_db", "ssim"]
+
+
+def test_fit_on_a_terminal_refreshes_a_table(run, monkeypatch):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    code, _, err = run("fit", "camera", "--size", "16", *TINY_ARGUMENTS)
+    assert code == 0
+    for heading in ("step", "loss", "SNR", "PSNR", "steps/s", "left", "20/20"):
+        assert heading in err
+
+
+def test_fit_of_every_medium(run):
+    rng = np.random.default_rng(0)
+    soundfile.write("sound.wav", rng.uniform(-0.5, 0.5, (300, 2)), 8000)
+    np.save("four.npy", rng.integers(0, 99, (4, 4, 4, 5, 3), dtype=np.uint8))
+    Image.fromarray(rng.integers(0, 255, (9, 12, 3), dtype=np.uint8)).save("photo.png")
+    for name, options in (
+        ("sound.wav", []),
+        ("four.npy", []),
+        ("photo.png", ["--space", "lab"]),
+    ):
+        code, out, err = run("fit", name, *TINY_ARGUMENTS, *options, "--json")
+        assert (code, err) == (0, "")
+        stem = name.partition(".")[0]
+        assert json.loads(out)["output"] == f"{stem}.uniphase"
+        Image.open(f"{stem}.fit.png").verify()
+    assert soundfile.info("sound.fit.wav").frames == 300
+
+
+def test_fit_stops_as_told(run):
+    for options, stop in ((["--target-db", "1"], "target"), (["--seconds", "0.001"], "seconds")):
+        code, out, _ = run("fit", "camera", "--size", "16", *TINY_ARGUMENTS, *options, "--json", "--force")
+        assert (code, json.loads(out)["stop"]) == (0, stop)
+
+
+def test_the_paper_in_one_option(run):
+    code, out, _ = run("fit", "camera", "--size", "16", "--recipe", "paper", *TINY_ARGUMENTS, "--json")
+    saved = load_network(json.loads(out)["output"])
+    recipe = {"optimizer": "adam", "learning_rate": 1e-4, "final_fraction": 1.0, "steps": 20, "batch": 256}
+    assert (code, saved.domain.align, saved.training["recipe"]) == (0, "corners", recipe)
 
 
 def test_a_fit_leaves_all_that_is_known_of_it(here):
     job = prepare("camera", Options(**TINY, eval_size=24), seed=3)
-    result = run(job)
+    result = run_job(job)
     assert names(here) == ["camera.fit.png", "camera.uniphase"]
     saved = load_network("camera.uniphase")
     assert saved.metrics == result.metrics.to_dict()
@@ -39,10 +120,113 @@ def test_a_fit_leaves_all_that_is_known_of_it(here):
         np.testing.assert_array_equal(a, b)
 
 
+def test_the_picture_and_the_sound_are_of_what_was_measured(here, monkeypatch):
+    """And not rendered again."""
+    from uniphase.jax import render as module
+
+    rendered, drawn, render = [], [], module.render
+    monkeypatch.setattr(module, "render", lambda *args, **kw: rendered.append(render(*args, **kw)) or rendered[-1])
+    monkeypatch.setattr("uniphase.plots.preview.write_preview", lambda *args: drawn.append(args[2]))
+    write_sound(here / "a.wav")
+    run_job(prepare("a.wav", Options(**TINY | {"size": None})))
+    assert len(rendered) == 1
+    np.testing.assert_array_equal(drawn[0], rendered[0])
+    written, _ = soundfile.read("a.fit.wav", always_2d=True)
+    np.testing.assert_allclose(written, np.clip(rendered[0], -1, 1), atol=1 / 2**15)  # 16 bits
+
+
+def test_omega_is_that_of_the_scheme(here):
+    """For images and for sounds, whose schemes have a default of their own."""
+    write_sound(here / "a.wav")
+    for name, size in (("camera", 16), ("a.wav", None)):
+        layers = prepare(name, Options(**TINY | {"size": size, "omega": 12.5}), scheme="sm20").blueprint.layers
+        assert layers[0].omega == 12.5
+
+
+@pytest.fixture
+def bad(here, monkeypatch) -> Path:
+    """A directory with one file for each thing that can be wrong with a file."""
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)
+    photo = Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8))
+    photo.save("photo.jpg")
+    Path("truncated.jpg").write_bytes(Path("photo.jpg").read_bytes()[:1000])
+    Path("text.png").write_text("not an image")
+    Path("empty.png").touch()
+    Path("folder.png").mkdir()
+    soundfile.write("silent.wav", np.zeros(0), 8000)
+    np.save("nan.npy", np.full((4, 4), np.nan))
+    np.save("object.npy", np.array([1, None], object), allow_pickle=True)
+    Image.new("1", (200, 200)).save("bomb.png")
+    Path("there.uniphase").write_text("mine")
+    return here
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nothing.png"], 1, "nothing.png: no such file, nor one of the signals camera"),
+        (["folder.png"], 1, "folder.png: a directory, not an image; pass the path of a file"),
+        (["empty.png"], 1, "empty.png: an empty file, not an image"),
+        (["text.png"], 1, "text.png: cannot be read as an image"),
+        (["truncated.jpg"], 1, "truncated.jpg: cannot be read as an image"),
+        (["bomb.png"], 1, "bomb.png: Image size (40000 pixels) exceeds limit"),
+        (["silent.wav"], 1, "silent.wav: cannot be read as a sound (it holds 0 samples of 0)"),
+        (["nan.npy"], 1, "values has 16 NaN or infinite entries of 16"),
+        (["object.npy"], 1, "object.npy: cannot be read as an NPY array"),
+        (["photo.jpg", "--width", "0"], 1, "width is 0; a layer needs at least 1 neuron"),
+        (["photo.jpg", "--depth", "-1"], 1, "depth is -1; pass the number of hidden layers, 0 or more"),
+        (["photo.jpg", "--steps", "-5"], 1, "steps is -5; it must be positive"),
+        (["photo.jpg", "--batch", "0"], 1, "batch is 0; it must be positive"),
+        (["photo.jpg", "--lr", "nan"], 1, "learning_rate is nan; it must be positive"),
+        (["photo.jpg", "--seconds", "0", "--width", "8"], 1, "seconds is 0.0; it must be positive"),
+        (["photo.jpg", "--target-db", "nan", "--width", "8"], 1, "target_db is nan; it must be finite"),
+        (["photo.jpg", "--seed", "-1"], 1, "seed is -1; it must lie between 0 and"),
+        (["photo.jpg", "--size", "1"], 1, "size is 1; it must be at least 2"),
+        (["photo.jpg", "--size", "8", "--eval-size", "-4"], 1, "size is -4; it must be at least 2"),
+        (["photo.jpg", "--axes", "2"], 1, "photo.jpg: axes is 2, but only arrays"),
+        (["photo.jpg", "--scheme", "wavelet"], 1, "there is no scheme 'wavelet'; the known ones are uniform-phase"),
+        (["photo.jpg", "--omega", "30"], 1, "omega is 30, but uniform-phase has none; leave it out, or choose from"),
+        (["photo.jpg", "--scheme", "sm20", "--omega", "-3"], 1, "omega is -3.0; it must be positive and finite"),
+        (["photo.jpg", "--scheme", "sm20", "--omega", "inf"], 1, "omega is inf; it must be positive and finite"),
+        (["photo.jpg", "-o", "there.uniphase"], 1, "there.uniphase: exists; pass --force to replace it"),
+        (["photo.jpg", "-o", "none/a.uniphase"], 1, "none/a.uniphase: there is no directory none; make it first"),
+        (["photo.jpg", "-o", "folder.png"], 1, "folder.png: the suffix is '.png'; use .uniphase"),
+        (["photo.jpg", "-o", "photo.jpg", "--force"], 1, "photo.jpg: the suffix is '.jpg'; use .uniphase"),
+        (["photo.jpg", "--width", "many"], 2, 'unable to convert "many" into int'),
+        (["photo.jpg", "--optimizer", "sgd"], 2, 'Choose from: "muon", "adam"'),
+        (["photo.jpg", "--speed", "9"], 2, "Unknown option: --speed"),
+        ([], 2, "requires an argument"),
+    ],
+)
+def test_a_fit_that_cannot_be_is_refused_in_one_line(run, bad, arguments, code, message):
+    before = names(bad)
+    found, out, err = run("fit", *arguments, "--json")
+    assert (found, out) == (code, "")
+    if code == 1:
+        assert err.count("\n") == 1
+        assert err.startswith(f"uniphase: {message}")
+    assert message in err
+    assert names(bad) == before
+    assert Path("there.uniphase").read_text() == "mine"
+
+
+def test_the_error_for_omega_names_the_schemes_that_have_one(run):
+    _, _, err = run("fit", "camera", "--omega", "30", "--json")
+    assert "sm20, cvp26-0, cvp26-1" in err
+    assert "tanh-pe" not in err
+
+
+def test_divergence_is_one_line_and_no_file(run, here):
+    code, out, err = run("fit", "camera", "--size", "16", *TINY_ARGUMENTS, "--lr", "1e9", "--json")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("uniphase: camera: the loss exploded")
+    assert names(here) == []
+
+
 KILLED = """
 import sys
 from uniphase.cli.fit import prepare, run
-from uniphase.cli.subjects import Options
+from uniphase.cli.options import Options
 options = Options(size=8, eval_size=8, width=8, depth=1, steps=int(sys.argv[1]))
 run(prepare("camera", options, output="killed.uniphase", resume=True), checkpoint_seconds=0.0)
 """
@@ -51,18 +235,29 @@ run(prepare("camera", options, output="killed.uniphase", resume=True), checkpoin
 def steps_done(state: Path) -> int:
     if not state.exists():
         return 0
-    return json.loads(safe_open(state, "numpy").metadata()["uniphase-state"])["header"]["numbers"]["step"]
+    header = json.loads(safe_open(state, "numpy").metadata()["uniphase-state"])["header"]
+    return header["numbers"]["step"]
+
+
+def assert_same_bits(found: str, expected: str) -> None:
+    found, expected = load_file(found), load_file(expected)
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name].tobytes() == expected[name].tobytes()
 
 
 def test_a_fit_killed_again_and_again_ends_with_the_same_bits(here):
+    """Whatever it was doing: the state that each kill leaves is resumed to the end."""
     steps, done, state = 2000, 0, here / "killed.uniphase.part"
-    command = [sys.executable, "-c", KILLED, str(steps)]
-    cache = {"JAX_COMPILATION_CACHE_DIR": str(here / "cache"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    environment = os.environ | cache  # to start sooner
-    for kill in range(3):
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 60
-        while steps_done(state) < done + 100 and time.monotonic() < deadline:
+    options = Options(size=8, eval_size=8, width=8, depth=1, steps=steps)
+    run_job(prepare("camera", options, output="whole.uniphase"))
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir)}
+    environment = os.environ | cache | {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}  # to start sooner
+    for kill in range(2):
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(steps)], env=environment, stderr=subprocess.PIPE, text=True
+        )
+        while steps_done(state) < done + 100:
             assert process.poll() is None, process.communicate()[1]
             time.sleep(0.01)
         time.sleep(0.003 * kill)  # in the middle of a step, or of writing the state
@@ -72,14 +267,29 @@ def test_a_fit_killed_again_and_again_ends_with_the_same_bits(here):
         assert done < steps_done(state) < steps
         assert not (here / "killed.uniphase").exists()
         done = steps_done(state)
-    subprocess.run(command, env=environment, check=True, capture_output=True)
-    whole = Options(size=8, eval_size=8, width=8, depth=1, steps=steps)
-    run(prepare("camera", whole, output="whole.uniphase"))
-    assert not state.exists()
-    killed, whole = load_file("killed.uniphase"), load_file("whole.uniphase")
-    assert killed.keys() == whole.keys()
-    for name in whole:
-        assert killed[name].tobytes() == whole[name].tobytes()
+        shutil.copy(state, "copy.uniphase.part")
+        run_job(prepare("camera", options, output="copy.uniphase", resume=True, force=True))
+        assert not Path("copy.uniphase.part").exists()
+        assert_same_bits("copy.uniphase", "whole.uniphase")
+
+
+def test_an_interrupt_saves_and_says_how_to_continue(run, here, monkeypatch):
+    """A real signal, in the middle of a fit."""
+    options = ["camera", "--size", "16", *TINY_ARGUMENTS[:-1], "1000000"]
+    with monkeypatch.context() as patch:
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells may have it ignored
+        patch.setattr("uniphase.cli.terminal._progress_cells", lambda _: signal.raise_signal(signal.SIGINT) or {})
+        code, _, err = run("fit", *options)
+        signal.signal(signal.SIGINT, before)
+    assert code == 130
+    assert err.splitlines()[-1] == "uniphase: interrupted; the same command with --resume continues the fit"
+    assert "Traceback" not in err
+    assert names(here) == ["camera.uniphase.part"]
+    code, _, err = run("fit", *options)
+    assert (code, "camera.uniphase.part: left by an interrupted fit; pass --resume" in err) == (1, True)
+    code, out, _ = run("fit", *options, "--resume", "--seconds", "0.1", "--json")
+    assert (code, json.loads(out)["stop"]) == (0, "seconds")
+    assert names(here) == ["camera.fit.png", "camera.uniphase"]
 
 
 def test_a_state_is_neither_lost_nor_used_for_another_fit(here):
@@ -89,15 +299,16 @@ def test_a_state_is_neither_lost_nor_used_for_another_fit(here):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(job, callback=interrupt)
+        run_job(job, callback=interrupt)
     assert names(here) == ["camera.uniphase.part"]
-    with pytest.raises(FileExistsError, match="left by an interrupted fit; pass --resume to go on, --force to drop it"):
+    message = "left by an interrupted fit; pass --resume to continue it, --force to discard it"
+    with pytest.raises(FileExistsError, match=message):
         prepare("camera", Options(**TINY))
     other = prepare("camera", Options(**TINY | {"lr": 0.01}), resume=True)
-    with pytest.raises(ValueError, match="a checkpoint of another fit"):
-        run(other)
+    with pytest.raises(ValueError, match="a checkpoint of another run"):
+        run_job(other)
     assert names(here) == ["camera.uniphase.part"]
-    assert run(prepare("camera", Options(**TINY), resume=True)).steps == 20
+    assert run_job(prepare("camera", Options(**TINY), resume=True)).steps == 20
     assert names(here) == ["camera.fit.png", "camera.uniphase"]
 
 
@@ -114,7 +325,7 @@ def test_a_finished_fit_is_not_replaced_by_resume(here):
 def test_a_fit_that_diverges_leaves_nothing(here):
     job = prepare("camera", Options(**TINY | {"lr": 1e9}))
     with pytest.raises(ValueError, match=r"camera: the loss exploded .* lower it with --lr"):
-        run(job, checkpoint_seconds=0.0)
+        run_job(job, checkpoint_seconds=0.0)
     assert names(here) == []
 
 

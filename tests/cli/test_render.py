@@ -1,30 +1,36 @@
 import math
 
-import jax
 import numpy as np
 import pytest
 import soundfile
+import tifffile
 from PIL import Image
 
-from helpers.small import TINY, names, write_sound
-from uniphase.cli.fit import prepare, run
+from helpers.images import write_png16
+from helpers.small import TINY, names, save_drawn, write_sound
+from uniphase.cli.fit import prepare, run as run_job
+from uniphase.cli.options import Options
 from uniphase.cli.render import render_file
-from uniphase.cli.subjects import Options
-from uniphase.initialization.moments import estimate_moments
-from uniphase.initialization.schemes import uniform_phase
-from uniphase.jax.files import load_network, save_network
-from uniphase.jax.network import CoordinateMLP
+from uniphase.jax.files import load_network
 from uniphase.jax.render import render
 from uniphase.signals.datasets import load
 from uniphase.signals.fields import Grid, Points
 from uniphase.signals.metrics import evaluate, snr_db
-from uniphase.storage.network_file import NetworkFile
+
+
+def test_render_gives_the_signal_back(run, camera_fit):
+    network = str(camera_fit.directory / "camera.uniphase")
+    code, out, err = run("render", network, "-o", "a.npy")
+    assert (code, out, err) == (0, "wrote a.npy, 16 × 16 samples\n", "")
+    assert evaluate(np.load("a.npy"), load("camera", size=16)).to_dict() == load_network(network).metrics
+    code, out, _ = run("render", network, "--region", "-1:0,0:1", "--size", "20", "--derivative", "gradient")
+    assert (code, out) == (0, "wrote camera-gradient-20x20.png, 20 × 20 samples\n")
 
 
 @pytest.mark.parametrize("align", ["centers", "corners"])
-def test_rendering_at_the_size_of_the_signal_gives_the_signal(align, here):
+def test_rendering_at_the_size_of_the_signal_gives_the_signal(align):
     """And half a pixel beside it does not."""
-    result = run(prepare("camera", Options(**TINY | {"align": align, "steps": 300})))
+    result = run_job(prepare("camera", Options(**TINY | {"align": align, "steps": 300})))
     render_file("camera.uniphase", output="same.npy")
     field = load("camera", size=16, align=align)
     same = np.load("same.npy")
@@ -34,8 +40,8 @@ def test_rendering_at_the_size_of_the_signal_gives_the_signal(align, here):
     assert snr_db(np.load("shifted.npy"), field.values) < result.metrics.snr_db - 5  # of about 20 dB
 
 
-def test_rendering_larger_keeps_the_pixel_centers(here):
-    run(prepare("camera", Options(**TINY)))
+def test_rendering_larger_keeps_the_pixel_centers():
+    save_drawn("camera.uniphase", load("camera", size=16))
     render_file("camera.uniphase", output="same.npy")
     render_file("camera.uniphase", scale=3.0, output="larger.npy")
     np.testing.assert_allclose(np.load("larger.npy")[1::3, 1::3], np.load("same.npy"), atol=1e-5)  # rounded positions
@@ -43,14 +49,15 @@ def test_rendering_larger_keeps_the_pixel_centers(here):
     np.testing.assert_allclose(np.load("quarter.npy"), np.load("same.npy")[:8, 8:], atol=1e-5)
 
 
-def test_names_and_sizes_of_what_is_rendered(here):
-    run(prepare("coffee", Options(**TINY)))
+def test_names_and_sizes_of_what_is_rendered():
+    save_drawn("coffee.uniphase", load("coffee", size=16))
+    left = "-0.666667:0.666667,-1:0"  # of 400 × 600 pixels, which are square
     for options, name, shape in (
         ({}, "coffee-16x11.png", (11, 16)),
         ({"size": 32}, "coffee-32x22.png", (22, 32)),
         ({"scale": 0.25}, "coffee-4x3.png", (3, 4)),
-        ({"region": "-1:1,-1:0"}, "coffee-8x11.png", (11, 8)),
-        ({"region": "-1:1,-1:0", "size": 33}, "coffee-24x33.png", (33, 24)),
+        ({"region": left}, "coffee-8x11.png", (11, 8)),
+        ({"region": left, "size": 33}, "coffee-24x33.png", (33, 24)),
         ({"derivative": "gradient"}, "coffee-gradient-16x11.png", (11, 16)),
         ({"derivative": "laplacian"}, "coffee-laplacian-16x11.png", (11, 16)),
     ):
@@ -63,12 +70,12 @@ def test_names_and_sizes_of_what_is_rendered(here):
         render_file("coffee.uniphase", **options, force=True)
 
 
-def test_derivatives_as_numbers_and_as_pictures(here):
-    run(prepare("coffee", Options(**TINY)))
-    saved = load_network("coffee.uniphase")
+def test_derivatives_as_numbers_and_as_pictures():
+    field = load("coffee", size=16)
+    network = save_drawn("coffee.uniphase", field)
     for derivative, shape in (("gradient", (11, 16, 3, 2)), ("laplacian", (11, 16, 3))):
         render_file("coffee.uniphase", derivative=derivative, output="a.npy", force=True)
-        exact = render(saved.network, (11, 16), derivative=derivative)
+        exact = render(network, (11, 16), extents=field.extents, derivative=derivative)
         assert exact.shape == shape
         np.testing.assert_array_equal(np.load("a.npy"), exact)
     render_file("coffee.uniphase", derivative="gradient", output="g.png")
@@ -80,7 +87,7 @@ def test_derivatives_as_numbers_and_as_pictures(here):
 
 def test_a_sound_is_rendered_at_its_own_pitch(here):
     write_sound(here / "a.wav", 400)
-    run(prepare("a.wav", Options(**TINY | {"size": None})))
+    save_drawn("a.uniphase", load("a.wav"))
     for options, samples, rate in (
         ({}, 400, 8000),
         ({"scale": 2.0}, 800, 16000),
@@ -93,23 +100,61 @@ def test_a_sound_is_rendered_at_its_own_pitch(here):
     assert str(render_file("a.uniphase", derivative="gradient").path) == "a-gradient-400.npy"
 
 
-def test_an_array_as_a_picture_spans_its_values(here):
+def test_an_array_as_a_picture_spans_its_values():
     np.save("a.npy", 1000 + np.random.default_rng(0).normal(size=(16, 16)))
-    run(prepare("a.npy", Options(**TINY | {"steps": 300})))
+    run_job(prepare("a.npy", Options(**TINY | {"steps": 300})))
     assert str(render_file("a.uniphase").path) == "a-16x16.npy"
     render_file("a.uniphase", output="a.png")
     pixels = np.asarray(Image.open("a.png"))
     assert pixels.max() - pixels.min() > 200
 
 
-def test_scattered_points_are_rendered_at_a_size(here):
+def test_sixteen_bits_come_out_as_they_went_in(here):
+    pixels = np.random.default_rng(0).integers(0, 4096, (12, 16, 1), dtype=np.uint16)
+    write_png16(here / "a.png", pixels)
+    network = save_drawn("a.uniphase", load("a.png"))
+    values = render(network, (12, 16), extents=((-0.75, 0.75), (-1.0, 1.0)))
+    expected = np.clip(np.rint(65535 * values.astype(np.float64)), 0, 65535)
+    assert str(render_file("a.uniphase").path) == "a-16x12.png"
+    render_file("a.uniphase", output="b.tif")
+    for path in ("a-16x12.png", "b.tif"):
+        field = load(path)
+        assert field.stored == "uint16"
+        np.testing.assert_array_equal(np.rint(65535 * field.values.astype(np.float64)), expected)
+
+
+def test_floats_come_out_as_they_went_in(here):
+    """Hounsfield units, as a CT scan has."""
+    tifffile.imwrite("a.tif", np.random.default_rng(0).uniform(-1000, 3000, (12, 16)).astype(np.float32))
+    field = load("a.tif")
+    network = save_drawn("a.uniphase", field)
+    values = render(network, (12, 16), extents=field.extents)
+    assert str(render_file("a.uniphase").path) == "a-16x12.tif"
+    stored = tifffile.imread("a-16x12.tif")
+    assert stored.dtype == np.float32
+    np.testing.assert_array_equal(stored, values[..., 0])
+    render_file("a.uniphase", output="a.png")
+    low, high = field.value_range
+    scaled = np.clip((values[..., 0].astype(np.float64) - low) / (high - low), 0, 1)
+    np.testing.assert_allclose(np.asarray(Image.open("a.png")), 255 * scaled, atol=0.51)  # 8 bits, rounded in float32
+
+
+def test_a_stack_of_pages_comes_out_as_a_stack():
+    pages = np.random.default_rng(0).integers(0, 255, (3, 6, 8), dtype=np.uint8)
+    tifffile.imwrite("a.tif", pages, photometric="minisblack")
+    save_drawn("a.uniphase", load("a.tif"))
+    rendered = render_file("a.uniphase")
+    assert (str(rendered.path), rendered.shape) == ("a-3x6x8.tif", (3, 6, 8))
+    stored = tifffile.imread("a-3x6x8.tif")
+    assert (stored.shape, stored.dtype) == ((3, 6, 8), np.uint8)
+    with pytest.raises(ValueError, match=r"b.png: a picture has 2 axes, but the network has 3; write .npy"):
+        render_file("a.uniphase", output="b.png")
+
+
+def test_scattered_points_are_rendered_at_a_size():
     rng = np.random.default_rng(0)
-    points = Points(rng.uniform((0, 0), (1, 2), (200, 2)), rng.normal(size=200))
-    moments = estimate_moments(points)
-    blueprint = uniform_phase(moments, width=8, depth=1)
-    network = CoordinateMLP(blueprint, key=jax.random.key(0))
-    save_network("a.uniphase", NetworkFile.of(network, points, blueprint=blueprint, moments=moments))
-    with pytest.raises(ValueError, match=r"fitted to scattered points, which are of no size; pass --size"):
+    save_drawn("a.uniphase", Points(rng.uniform((0, 0), (1, 2), (200, 2)), rng.normal(size=200)))
+    with pytest.raises(ValueError, match=r"fitted to scattered points, which have no size; pass --size"):
         render_file("a.uniphase", scale=2.0)
     assert render_file("a.uniphase", size=20).shape == (10, 20)
 
@@ -119,23 +164,21 @@ def test_scattered_points_are_rendered_at_a_size(here):
     [
         ({"size": 0}, "size is 0; it must be positive"),
         ({"scale": math.inf}, "scale is inf; it must be positive"),
+        ({"scale": math.nan}, "scale is nan; it must be positive"),
         ({"size": 8, "scale": 2.0}, "size is 8 and scale is 2.0; pass one of them"),
         ({"region": "0:1"}, "region is '0:1'; pass low:high for each of 2 axes, low first, e.g. -0.5:0.5,-0.5:0.5"),
         ({"region": "0:1,1:0"}, "region is '0:1,1:0'; pass low:high"),
         ({"region": "0:1,a:b"}, "region is '0:1,a:b'; pass low:high"),
         ({"region": "0:1,0:1:2"}, "region is '0:1,0:1:2'; pass low:high"),
-        ({"output": "a.jpg"}, "a.jpg: the suffix is '.jpg'; use .png, .wav or .npy"),
-        ({"output": "a.wav"}, "a.wav: the field is no sound; write .png or .npy"),
-        ({"output": "no/a.png"}, "no/a.png: there is no directory no; make it first"),
+        ({"output": "a.jpg"}, "a.jpg: the suffix is '.jpg'; use .png, .tif, .wav or .npy"),
+        ({"output": "a.wav"}, "a.wav: the field is not a sound; write .png or .npy"),
+        ({"output": "a.png"}, "a.png: a picture has 1 or 3 channels, but the network has 2; write .npy"),
+        ({"output": "no/a.npy"}, "no/a.npy: there is no directory no; make it first"),
         ({"output": "b.npy"}, "b.npy: a directory; pass the path of a file"),
     ],
 )
 def test_what_cannot_be_rendered(options, message, here):
-    field = Grid(np.zeros((4, 4, 1)))
-    blueprint = uniform_phase(estimate_moments(load("camera", size=4)), width=4, depth=0)
-    save_network(
-        "a.uniphase", NetworkFile.of(CoordinateMLP(blueprint, key=jax.random.key(0)), field, blueprint=blueprint)
-    )
+    save_drawn("a.uniphase", Grid(np.random.default_rng(0).normal(size=(4, 4, 2))))
     (here / "b.npy").mkdir()
     with pytest.raises((ValueError, OSError)) as error:
         render_file("a.uniphase", **options)

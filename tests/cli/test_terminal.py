@@ -1,8 +1,8 @@
 import pytest
 
-from uniphase.cli.terminal import fit_progress, lab_progress, number, print_plan, ranges, times, words
+from uniphase.cli.terminal import fit_progress, lab_progress, number, print_plan, print_report, ranges, times, words
 from uniphase.lab.engine import Estimate, Progress as Standing
-from uniphase.training.loop import Progress
+from uniphase.training.fit import Progress
 
 
 def progress(step: int) -> Progress:
@@ -57,3 +57,18 @@ def test_values_in_words():
     assert words({"a": 1.23456, "b": {"c": None}}) == "a 1.235, b c None"
     assert (times((512, 256)), ranges([(-1.0, 1.0), (0.0, 2.5)])) == ("512 × 256", "[-1, 1] × [0, 2.5]")
     assert (number(None), number(1234.5678)) == ("—", "1235")
+
+
+class Findings:
+    def __str__(self) -> str:
+        return "layer  out\nok   phases: uniform\nbad  moments: [far] off"
+
+
+def test_a_report_is_printed_as_it_is_and_in_colour_on_a_terminal(capsys, monkeypatch):
+    print_report(Findings())
+    assert capsys.readouterr().out == f"{Findings()}\n"
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    print_report(Findings())
+    _, good, bad = capsys.readouterr().out.splitlines()
+    assert good.startswith("\x1b[32mok\x1b[0m   phases")
+    assert bad.startswith("\x1b[1;31mbad\x1b[0m  moments: [far]")

@@ -1,15 +1,15 @@
-"""Files that are written: that they can be, before any work is done for them, and what is said if they cannot."""
+"""Files that a command writes: check before any work that they can be written, and report if they cannot."""
 
 import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from soundfile import SoundFileError
+from ..signals.paths import WriteError
 
 
 def require_writable(paths: Sequence[Path], source: str, *, replace: bool) -> None:
-    """See that files can be written, that nothing is lost by it, and that the source is none of them."""
+    """Raise an error if one of the files cannot be written, would be lost without `replace`, or is the source."""
     directory = paths[0].parent
     if not directory.is_dir():
         raise FileNotFoundError(f"{paths[0]}: there is no directory {directory}; make it first")
@@ -19,18 +19,28 @@ def require_writable(paths: Sequence[Path], source: str, *, replace: bool) -> No
         if not path.exists():
             continue
         if Path(source).exists() and path.samefile(source):
-            raise FileExistsError(f"{path}: would replace what is read; pass another --output")
+            raise FileExistsError(f"{path}: would replace the file that is read; pass another --output")
         if not replace:
             raise FileExistsError(f"{path}: exists; pass --force to replace it, or another --output")
-    with writing(paths[0]), tempfile.TemporaryFile(dir=directory):
-        pass
+    try:
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise cannot_write(paths[0], error) from error
 
 
 @contextlib.contextmanager
-def writing(path: Path, fix: str = "make room, or pass another --output") -> Iterator[None]:
-    """What the system refuses to write is said with the path that the user knows."""
+def writing(path: Path, fix: str = "fix that, or pass another --output") -> Iterator[None]:
+    """Report a failed write under the name of `path`, which the user knows. Any other error passes as it is."""
+    from soundfile import SoundFileError
+
     try:
         yield
-    except (OSError, SoundFileError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise OSError(f"{path}: cannot be written ({reason}); {fix}") from error
+    except (WriteError, SoundFileError) as error:
+        raise cannot_write(path, error, fix) from error
+
+
+def cannot_write(path: Path, error: Exception, fix: str = "fix that, or pass another --output") -> OSError:
+    """The error for a file that cannot be written."""
+    reason = getattr(error, "strerror", None) or error
+    return OSError(f"{path}: cannot be written ({reason}); {fix}")

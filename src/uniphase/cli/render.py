@@ -1,19 +1,66 @@
-"""What `uniphase render` does: from a file to a picture, a sound or an array."""
+"""`uniphase render`: from a network's file to a picture, a sound or an array."""
 
 import contextlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-import numpy as np
+from cyclopts import Parameter
 
-from ..jax.files import load_network
-from ..jax.render import Derivative, render
-from ..signals import files
-from ..signals.fields import Align, Extent
-from ..storage.network_file import Domain, Saved
-from .outputs import require_writable, writing
+from . import terminal
+from .options import Force, NetworkPath, Output
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..signals.fields import Align, Extent
+    from ..storage.network_file import Domain, NetworkFile
+
+Derivative = Literal["gradient", "laplacian"]
+_PICTURES = (".png", ".tif", ".tiff")
+
+
+def render(
+    file: NetworkPath,
+    /,
+    *,
+    size: int | None = None,
+    scale: float | None = None,
+    region: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    derivative: Derivative | None = None,
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """Write the picture, sound or array that a network represents, at any resolution.
+
+    For example:
+
+        uniphase render photo.uniphase --size 4096
+        uniphase render photo.uniphase --region -1:0,0:1 --scale 8
+        uniphase render photo.uniphase --derivative gradient -o edges.png
+
+    Parameters
+    ----------
+    size
+        Samples along the longest axis. Default: as many as the signal had.
+    scale
+        Samples in proportion to those of the signal, e.g. 4.
+    region
+        What to show, as low:high for each axis. The longer axis of an image runs from -1 to 1, down or to the right;
+        `uniphase info` prints the range of each. In a square image, -1:0,0:1 is the upper right quarter. Time in a
+        sound runs from -100 to 100. Outside of these ranges the network extrapolates.
+    derivative
+        Of the values by the coordinates. A picture shows the norm of the gradient from black to white, and the
+        Laplacian around gray; NPY has the numbers.
+    output
+        Where to write: .png, .tif, .wav or .npy. Default: the name of the file with the size added, in the current
+        directory. A picture has the bits per channel of the image that was fitted, as far as the format holds them.
+    """
+    written = render_file(
+        file, size=size, scale=scale, region=region, derivative=derivative, output=output, force=force
+    )
+    print(f"wrote {written.path}, {terminal.times(written.shape)} samples")
 
 
 class Rendered(NamedTuple):
@@ -33,21 +80,21 @@ def render_file(
     output: str | None = None,
     force: bool = False,
 ) -> Rendered:
-    """Evaluate the network of a `.uniphase` file on a grid, and write the values as PNG, WAV or NPY.
+    """Evaluate the network of a `.uniphase` file on a grid, and write the values as PNG, TIFF, WAV or NPY.
 
-    A picture of a derivative has the 99.5th percentile of its size for white: the gradient of all channels together
-    as gray, the Laplacian of each channel around a medium gray.
+    In a picture of a derivative, white is the 99.5th percentile of its absolute values: the gradient of all channels
+    together is gray, and the Laplacian of each channel lies around a medium gray.
 
     **Arguments:**
 
     - `path`: the file.
     - `size`, `scale`: samples along the longest axis, or in proportion to the field that was fitted. Default: as many
         as that had.
-    - `region`: `low:high` for each axis, separated by commas, in the units of the extents. Default: all of it.
+    - `region`: `low:high` for each axis, separated by commas, in the units of the extents. Default: the whole domain.
     - `derivative`: as for `render`.
-    - `output`: where to, with the suffix .png, .wav or .npy. Default: a name with the size in it, in the current
-        directory.
-    - `force`: whether a file that exists may be replaced.
+    - `output`: where to write, with the suffix .png, .tif, .wav or .npy. Default: a name with the size in it, in the
+        current directory.
+    - `force`: whether an existing file may be replaced.
 
     !!! example
         ```python
@@ -55,32 +102,32 @@ def render_file(
         render_file("camera.uniphase", size=64, region="-1:0,-1:0").shape  # (64, 64)
         ```
     """
-    saved = load_network(path)
-    domain, name = saved.domain, Path(path).stem
+    from ..jax.files import load_network
+    from ..jax.render import render
+    from .outputs import require_writable, writing
+
+    content = load_network(path)
+    domain = content.domain
     if domain.shape is None and size is None:
-        raise ValueError(f"{path}: fitted to scattered points, which are of no size; pass --size")
+        raise ValueError(f"{path}: fitted to scattered points, which have no size; pass --size")
     spans = domain.extents if region is None else _parse_region(region, len(domain.extents))
-    stored = _stored_samples(domain, spans)
-    shape = _render_shape(stored, domain.align, size, scale)
-    suffix = {"sound": ".wav", None: ".npy"}.get(saved.medium, ".png")
-    if derivative is not None:
-        name, suffix = f"{name}-{derivative}", ".npy" if suffix == ".wav" else suffix
-    size_text = "x".join(map(str, reversed(shape) if suffix == ".png" else shape))
-    target = Path(f"{name}-{size_text}{suffix}" if output is None else output)
-    _require_format(target, saved, derivative)
+    fitted = _fitted_samples(domain, spans)
+    shape = _render_shape(fitted, domain.align, size, scale)
+    target = Path(_default_name(path, content, shape, derivative) if output is None else output)
+    _require_format(target, content, derivative)
     require_writable([target], path, replace=force)
     values = render(
-        saved.network, shape, extents=domain.extents, align=domain.align, region=spans, derivative=derivative
+        content.network, shape, extents=domain.extents, align=domain.align, region=spans, derivative=derivative
     )
     with writing(target):
-        if target.suffix.lower() == ".png":
-            files.write(target, _picture(values, saved, derivative), medium=None if derivative else saved.medium)
-        else:
-            files.write(target, values, rate=None if saved.rate is None else saved.rate * shape[0] / stored[0])
+        rate = None if content.rate is None else content.rate * shape[0] / fitted[0]
+        _write(target, values, content, derivative, rate)
     return Rendered(target, shape)
 
 
-def _parse_region(text: str, axes: int) -> tuple[Extent, ...]:
+def _parse_region(text: str, axes: int) -> "tuple[Extent, ...]":
+    import numpy as np
+
     with contextlib.suppress(ValueError):
         region = np.array([part.split(":") for part in text.split(",")], np.float64)
         if region.shape == (axes, 2) and np.isfinite(region).all() and (region[:, 0] < region[:, 1]).all():
@@ -89,7 +136,7 @@ def _parse_region(text: str, axes: int) -> tuple[Extent, ...]:
     raise ValueError(f"region is {text!r}; pass low:high for each of {axes} axes, low first, e.g. {example}")
 
 
-def _stored_samples(domain: Domain, spans: Sequence[Extent]) -> list[float]:
+def _fitted_samples(domain: "Domain", spans: "Sequence[Extent]") -> list[float]:
     """How many samples of the fitted field lie within the spans; of scattered points, one for each unit of length."""
     lengths = [high - low for low, high in spans]
     if domain.shape is None:
@@ -98,34 +145,57 @@ def _stored_samples(domain: Domain, spans: Sequence[Extent]) -> list[float]:
     return [n * length / whole for n, length, whole in zip(domain.shape, lengths, wholes, strict=True)]
 
 
-def _render_shape(stored: Sequence[float], align: Align, size: int | None, scale: float | None) -> tuple[int, ...]:
+def _render_shape(fitted: Sequence[float], align: "Align", size: int | None, scale: float | None) -> tuple[int, ...]:
     if size is not None and scale is not None:
         raise ValueError(f"size is {size} and scale is {scale}; pass one of them")
     for name, value in (("size", size), ("scale", scale)):
         if value is not None and not 0 < value < math.inf:
             raise ValueError(f"{name} is {value}; it must be positive")
-    factor = (1.0 if scale is None else scale) if size is None else size / max(stored)
-    return tuple(max(2 if align == "corners" else 1, round(n * factor)) for n in stored)
+    factor = (1.0 if scale is None else scale) if size is None else size / max(fitted)
+    return tuple(max(2 if align == "corners" else 1, round(n * factor)) for n in fitted)
 
 
-def _require_format(path: Path, saved: Saved, derivative: Derivative | None) -> None:
-    suffix, axes = path.suffix.lower(), len(saved.domain.extents)
-    if suffix not in (".png", ".wav", ".npy"):
-        raise ValueError(f"{path}: the suffix is {path.suffix!r}; use .png, .wav or .npy")
-    if suffix == ".png" and axes != 2:
+def _default_name(path: str, content: "NetworkFile[Any]", shape: tuple[int, ...], derivative: Derivative | None) -> str:
+    from ..signals.pixels import holds
+
+    name, suffix = Path(path).stem, {"sound": ".wav", None: ".npy"}.get(content.medium, ".png")
+    if suffix == ".png" and (len(shape) != 2 or not holds(".png", content.stored or "uint8")):
+        suffix = ".tif"
+    if derivative is not None:
+        name, suffix = f"{name}-{derivative}", {".wav": ".npy", ".tif": ".npy"}.get(suffix, suffix)
+    size = "x".join(map(str, reversed(shape) if suffix in _PICTURES and len(shape) == 2 else shape))
+    return f"{name}-{size}{suffix}"
+
+
+def _require_format(path: Path, content: "NetworkFile[Any]", derivative: Derivative | None) -> None:
+    suffix, axes, channels = path.suffix.lower(), len(content.domain.extents), content.blueprint.out_size
+    if suffix not in (*_PICTURES, ".wav", ".npy"):
+        raise ValueError(f"{path}: the suffix is {path.suffix!r}; use .png, .tif, .wav or .npy")
+    if suffix in _PICTURES and axes not in ((2, 3) if suffix != ".png" and derivative is None else (2,)):
         raise ValueError(f"{path}: a picture has 2 axes, but the network has {axes}; write .npy")
-    if suffix == ".wav" and (saved.medium != "sound" or derivative is not None):
+    if suffix in _PICTURES and derivative != "gradient" and channels not in (1, 3):
+        raise ValueError(f"{path}: a picture has 1 or 3 channels, but the network has {channels}; write .npy")
+    if suffix == ".wav" and (content.medium != "sound" or derivative is not None):
         what = f"the {derivative}" if derivative else "the field"
-        raise ValueError(f"{path}: {what} is no sound; write {'.png or .npy' if axes == 2 else '.npy'}")
+        raise ValueError(f"{path}: {what} is not a sound; write {'.png or .npy' if axes == 2 else '.npy'}")
 
 
-def _picture(values: np.ndarray, saved: Saved, derivative: Derivative | None) -> np.ndarray:
+def _write(
+    path: Path, values: "np.ndarray", content: "NetworkFile[Any]", derivative: Derivative | None, rate: float | None
+) -> None:
+    from ..signals import files
+
+    if derivative is None:
+        known = {"stored": content.stored, "value_range": content.value_range}
+        files.write(path, values, medium=content.medium, rate=rate, **known)
+    else:
+        files.write(path, _derivative_picture(values, derivative) if path.suffix.lower() in _PICTURES else values)
+
+
+def _derivative_picture(values: "np.ndarray", derivative: Derivative) -> "np.ndarray":
+    import numpy as np
+
     if derivative == "gradient":
         values = np.linalg.norm(values, axis=(-2, -1))[..., None]
         return values / (np.percentile(values, 99.5) or 1.0)
-    if derivative == "laplacian":
-        return 0.5 + 0.5 * values / (np.percentile(np.abs(values), 99.5) or 1.0)
-    if saved.medium is None:
-        low, high = saved.value_range
-        return (values - low) / ((high - low) or 1.0)
-    return values
+    return 0.5 + 0.5 * values / (np.percentile(np.abs(values), 99.5) or 1.0)

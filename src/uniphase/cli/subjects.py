@@ -1,57 +1,31 @@
-"""A signal with all that was chosen for it: as it is fitted, tested and drawn, its network and its recipe."""
+"""A signal with everything that follows from it: the fields to fit, test and draw, the network and the recipe."""
 
 import dataclasses
+import inspect
 import math
 import warnings
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import numpy as np
 
 from ..initialization.blueprint import Blueprint
-from ..initialization.moments import Moments, estimate_moments
-from ..initialization.schemes import get_scheme
-from ..jax.network import CoordinateMLP
-from ..jax.render import render
-from ..recipe import Optimizer, Recipe, default_rate, default_recipe, default_size, paper_recipe
+from ..initialization.moments import EPSILON, Moments, estimate_moments
+from ..initialization.schemes import SCHEMES, get_scheme
+from ..recipe import Layered, Recipe, default_rate, default_recipe, default_size, paper_recipe
 from ..signals.datasets import load
-from ..signals.fields import Align, Grid, axis_coordinates
-from ..signals.images import Space
+from ..signals.fields import Grid, axis_coordinates
+from .options import Options
 
-# Signals of more samples are tested only if a size is asked for, and drawn with some of their samples left out.
+if TYPE_CHECKING:
+    from ..jax.network import CoordinateMLP
+
+# Larger signals are tested only if a size is asked for, and drawn with some of their samples left out.
 MANY_SAMPLES = 1 << 22
 
 
-@dataclass(frozen=True)
-class Options:
-    """What may be chosen for a fit; whatever is `None` follows from the signal.
-
-    **Arguments:**
-
-    - `recipe`: the rule that gives all the rest: that of this package, or the paper's protocol.
-    - `width`, `depth`: of the network.
-    - `steps`, `optimizer`, `lr`, `batch`: entries of the `Recipe`.
-    - `size`, `space`, `align`, `axes`: how to load the signal, as for `load`.
-    - `eval_size`: the size at which to load the signal again for a test. Default: as stored, if `size` is less.
-    """
-
-    recipe: Literal["default", "paper"] = "default"
-    width: int | None = None
-    depth: int | None = None
-    steps: int | None = None
-    optimizer: Optimizer | None = None
-    lr: float | None = None
-    batch: int | None = None
-    size: int | None = None
-    eval_size: int | None = None
-    space: Space | None = None
-    align: Align | None = None
-    axes: int | None = None
-
-
 class Subject(NamedTuple):
-    """A signal as it is fitted, and as it is tested."""
+    """The field to fit, the field to test on, and the moments of the first."""
 
     field: Grid
     test: Grid | None
@@ -59,13 +33,18 @@ class Subject(NamedTuple):
 
 
 def load_signal(signal: str, options: Options, size: int | None) -> Grid:
-    """The samples of a signal, where the recipe has them."""
-    align = options.align or ("corners" if options.recipe == "paper" else "centers")
-    return load(signal, size=size, space=options.space, align=align, axes=options.axes)
+    """Load a signal at a size, with its samples where the recipe has them.
+
+    The paper stretches every axis of an image to (-1, 1); otherwise pixels are square.
+    """
+    paper = options.recipe == "paper"
+    align = options.align or ("corners" if paper else "centers")
+    field = load(signal, size=size, space=options.space, align=align, axes=options.axes)
+    return dataclasses.replace(field, extents=(-1.0, 1.0)) if paper and field.medium != "sound" else field
 
 
 def load_subject(signal: str, options: Options) -> Subject:
-    """A signal for training, and for the test where there is one."""
+    """Load a signal for training and, if there is more of it than is trained on, for a test."""
     field, test = load_signal(signal, options, options.size), None
     if options.eval_size is not None:
         test = load_signal(signal, options, options.eval_size)
@@ -74,32 +53,64 @@ def load_subject(signal: str, options: Options) -> Subject:
             test = stored
         else:
             warnings.warn(
-                f"{signal}: not tested on all of its {stored.samples:,} samples; see --eval-size", stacklevel=2
+                f"{signal}: not tested on all of its {stored.samples:,} samples; pass --eval-size for a test",
+                stacklevel=2,
             )
-    return Subject(field, test, estimate_moments(field))
+    return Subject(field, test, moments_of(field, options))
+
+
+def moments_of(field: Grid, options: Options) -> Moments:
+    """The moments of a field, with the paper's ε where its recipe is used."""
+    return estimate_moments(field, epsilon=EPSILON if options.recipe == "paper" else None)
 
 
 def require_seed(seed: int) -> None:
+    """Raise an error for a seed that 32 bits cannot hold."""
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed is {seed}; it must lie between 0 and 2³² - 1")
 
 
-def draw_network(subject: Subject, scheme: str, options: Options, seed: int) -> tuple[Blueprint, CoordinateMLP]:
-    """The network of a scheme, in the size that was chosen or that follows from the signal."""
+def require_omega(schemes: Sequence[str], options: Options) -> None:
+    """Raise an error if ω is given, but is no frequency or none of the schemes has one."""
+    omega = options.omega
+    if omega is None:
+        return
+    if not 0 < omega < math.inf:
+        raise ValueError(f"omega is {omega}; it must be positive and finite")
+    if not any(_has_omega(name) for name in schemes):
+        known = ", ".join(name for name in SCHEMES if _has_omega(name))
+        raise ValueError(f"omega is {omega:g}, but {', '.join(schemes)} has none; leave it out, or choose from {known}")
+
+
+def _has_omega(scheme: str) -> bool:
+    return "omega" in inspect.signature(get_scheme(scheme).blueprint).parameters
+
+
+def make_blueprint(subject: Subject, scheme: str, options: Options) -> Blueprint:
+    """The blueprint of a scheme, in the size that was chosen or that follows from the signal."""
     field = subject.field
     width, depth = default_size(field)
     if options.recipe == "paper":
         width, depth = 256, 5 if field.medium == "sound" else 11
     width = width if options.width is None else options.width
     depth = depth if options.depth is None else options.depth
-    entry = get_scheme(scheme)
-    frequencies = entry.sound if field.medium == "sound" else {}
-    blueprint = entry.blueprint(subject.moments, width=width, depth=depth, **frequencies)
-    return blueprint, CoordinateMLP(blueprint, key=jax.random.key(seed))
+    frequencies: dict[str, Any] = dict(get_scheme(scheme).sound) if field.medium == "sound" else {}
+    if options.omega is not None and _has_omega(scheme):
+        frequencies["omega"] = options.omega
+    return get_scheme(scheme).blueprint(subject.moments, width=width, depth=depth, **frequencies)
 
 
-def choose_recipe(field: Grid, network: CoordinateMLP, options: Options) -> Recipe:
-    """How to train a network, with what was chosen in place of the rule's entries."""
+def draw_network(blueprint: Blueprint, seed: int) -> "CoordinateMLP":
+    """Draw the numbers of a network."""
+    import jax
+
+    from ..jax.network import CoordinateMLP
+
+    return CoordinateMLP(blueprint, key=jax.random.key(seed))
+
+
+def choose_recipe(field: Grid, network: Layered, options: Options) -> Recipe:
+    """The recipe for a network or its blueprint, with the user's choices in place of the rule's entries."""
     if options.recipe == "default":
         recipe = default_recipe(field, network)
     else:
@@ -112,19 +123,33 @@ def choose_recipe(field: Grid, network: CoordinateMLP, options: Options) -> Reci
 
 
 def shown_part(field: Grid) -> Grid:
-    """A field as it is drawn. If it has many samples some are left out, and the others keep their positions."""
-    stride = math.ceil((field.samples / MANY_SAMPLES) ** (1 / field.in_size))
-    if stride == 1 or field.medium == "sound":
+    """The part of a field that is drawn: all of it or, if it is large, every n-th sample at its own position."""
+    strides = _shown_strides(field)
+    if max(strides) == 1:
         return field
-    strides = [min(stride, n - 1) for n in field.shape]
     axes = [
         axis_coordinates(n, extent, field.align)[::step]
         for n, extent, step in zip(field.shape, field.extents, strides, strict=True)
     ]
     values = field.values[tuple(slice(None, None, step) for step in strides)]
-    return Grid(values, extents=[(x[0], x[-1]) for x in axes], align="corners", medium=field.medium)
+    return dataclasses.replace(field, values=values, extents=[(x[0], x[-1]) for x in axes], align="corners")
 
 
-def evaluate_at(network: CoordinateMLP, field: Grid) -> np.ndarray:
-    """The values of a network where a field has its samples."""
-    return render(network, field.shape, extents=field.extents, align=field.align)
+def shown_prediction(network: "CoordinateMLP", field: Grid, prediction: np.ndarray | None) -> np.ndarray:
+    """The values of a network at the samples of `shown_part(field)`.
+
+    They are taken from `prediction`, the values at all samples of the field, if that is there.
+    """
+    if prediction is None:
+        from ..jax.render import predict
+
+        return predict(network, shown_part(field))
+    values = prediction.reshape(field.values.shape)
+    return values[tuple(slice(None, None, step) for step in _shown_strides(field))]
+
+
+def _shown_strides(field: Grid) -> tuple[int, ...]:
+    stride = math.ceil((field.samples / MANY_SAMPLES) ** (1 / field.in_size))
+    if field.medium == "sound":
+        stride = 1
+    return tuple(min(stride, n - 1) for n in field.shape)

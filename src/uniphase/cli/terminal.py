@@ -1,4 +1,4 @@
-"""What the command line shows: progress, tables, and numbers in words."""
+"""What the commands print: progress, tables, reports and numbers. Rich is imported only when it is needed."""
 
 import contextlib
 import sys
@@ -8,17 +8,18 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..diagnosis.report import Report
     from ..lab.engine import Estimate, Progress as Standing
-    from ..training.loop import Progress
+    from ..training.fit import Progress
 
 METRICS = {"mse": "MSE", "snr_db": "SNR dB", "psnr_db": "PSNR dB", "ssim": "SSIM"}
-# Between two lines of progress, where there is no terminal to refresh.
+# Between two lines of progress if the output is not a terminal.
 _LINE_SECONDS = 5.0
 
 
 @contextlib.contextmanager
 def fit_progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
-    """A function that shows the progress of a fit: in a table on a terminal, otherwise in a line now and then."""
+    """A function that shows the progress of a fit: in a table on a terminal, otherwise a line every few seconds."""
     if quiet:
         yield None
         return
@@ -42,7 +43,7 @@ def fit_progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
 
 @contextlib.contextmanager
 def lab_progress(name: str) -> "Iterator[Callable[[Standing], None]]":
-    """A function that shows how far an experiment is: with a bar on a terminal, otherwise in a line now and then."""
+    """A function that shows the progress of an experiment: a bar on a terminal, otherwise a line every few seconds."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -61,7 +62,7 @@ def lab_progress(name: str) -> "Iterator[Callable[[Standing], None]]":
 
 
 def _every(seconds: float) -> Callable[[bool], bool]:
-    """A function that is true when so much time has passed since it last was, and whenever it must be."""
+    """A rate limiter: a function that is true at most once in so many seconds, and whenever `always` is."""
     latest = -seconds
 
     def due(always: bool) -> bool:
@@ -92,7 +93,7 @@ def _progress_table(progress: "Progress", name: str):
 
 
 def print_plan(runs: Sequence[tuple[str, bool]], estimates: "Sequence[Estimate]") -> None:
-    """Print the labels of runs, whether each is stored, and the time that the others will take."""
+    """Print the labels of the runs, whether each is stored, and an estimate of the time for the others."""
     for label, stored in runs:
         print(f"{'stored' if stored else 'to do '}  {label}")
     rows = [
@@ -110,9 +111,20 @@ def _time_left(row: "Estimate") -> str:
 
 
 def print_metrics(metrics: Mapping[str, Mapping[str, Any] | None]) -> None:
-    """Print a line of metrics for each part of a signal that was looked at."""
+    """Print a row of metrics for each of the fields that have any."""
     rows = [(name, *(number(row.get(key)) for key in METRICS)) for name, row in metrics.items() if row is not None]
     print_table(("", *METRICS.values()), rows)
+
+
+def print_report(report: "Report") -> None:
+    """Print a diagnosis, with the severity of each finding in colour."""
+    from rich.text import Text
+
+    styles, screen = {"ok": "green", "warn": "yellow", "bad": "bold red"}, console()
+    for line in str(report).splitlines():
+        text, word = Text(line), line.partition(" ")[0]
+        text.stylize(styles.get(word, ""), 0, len(word))
+        screen.print(text, soft_wrap=True)
 
 
 def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -121,7 +133,7 @@ def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
 
 def console():
-    """Where tables are printed: as wide as the terminal, and wide enough for all where there is none."""
+    """The console that tables are printed on: as wide as the terminal, or wide enough for all of them."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else 200)
@@ -144,12 +156,12 @@ def print_json(content: dict) -> None:
 
 
 def number(value: float | None) -> str:
-    """A number in four digits."""
+    """A number in four digits, or a dash if there is none."""
     return "—" if value is None else f"{value:.4g}"
 
 
 def words(value: Any) -> str:
-    """A value, or a mapping of values, as one reads it."""
+    """A value, or a mapping of values, for reading."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {words(entry)}" for key, entry in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,38 @@
+"""`uniphase info`: what a network's file says, read without JAX."""
+
+import os
+
+from . import terminal
+from .options import Json, NetworkPath
+
+
+def info(file: NetworkPath, /, *, json: Json = False) -> None:
+    """Show the layers of a network, the signal it was fitted to, and how well.
+
+    For example:
+
+        uniphase info photo.uniphase
+        uniphase info photo.uniphase --json
+    """
+    from ..storage.network_file import read_header, read_network
+
+    content = read_network(file, lambda blueprint, tensors: None)
+    size = os.path.getsize(file)
+    if json:
+        terminal.print_json({"bytes": size, "parameters": content.blueprint.parameters, **read_header(file)})
+        return
+    domain, training = content.domain, dict(content.training)
+    metrics = {"train": content.metrics, "test": training.pop("test_metrics", None)}
+    shape = "scattered points" if domain.shape is None else f"{terminal.times(domain.shape)} samples"
+    medium = "" if content.medium is None else f", {content.medium}"
+    rate = "" if content.rate is None else f" at {content.rate:g} Hz"
+    stored = "" if content.stored is None else f", stored as {content.stored}"
+    print(f"{file}: {size:,} bytes\n\n{content.blueprint}\n")
+    print(f"domain: {shape} on {terminal.ranges(domain.extents)}, {domain.align}{medium}{rate}{stored}")
+    if content.moments is not None:
+        print(content.moments)
+    print()
+    terminal.print_metrics(metrics)
+    print()
+    for name, value in {**training, "versions": content.versions}.items():
+        print(f"{name}: {terminal.words(value)}")
