@@ -68,7 +68,7 @@ def test_the_worst_direction_decides():
 
 def test_growth_is_told_by_the_layer():
     words = judge("gradients", [2.25], spread=1e-6).words  # through two hidden layers
-    assert words == "grow 1.5× a layer on the way back, 2.2× in all: the first layers are moved the most"
+    assert words == "grow 1.5× a layer in the backward pass, 2.2× in all: the first layers change the most"
     assert judge("Jacobian", [0.25]).words.startswith("mean squared singular value shrinks 0.5× a layer, 0.25× in all")
 
 
@@ -106,7 +106,8 @@ def test_the_bound_on_phases_is_kept_by_uniform_ones_and_not_far(layers):
 def test_the_output_mean_may_stray_as_references_do():
     assert judge("output mean", [1.2]).severity == "ok"
     assert (
-        judge("output mean", [2.0]).words == "2 standard deviations from the data's: the first steps go into the offset"
+        judge("output mean", [2.0]).words
+        == "2 standard deviations from the data's: the first steps only correct the offset"
     )
     assert judge("output mean", [2.0], center=3.0).severity == "ok"
 

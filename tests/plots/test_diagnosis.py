@@ -3,7 +3,7 @@ import pytest
 
 from helpers.pictures import FIELDS, assert_picture
 from uniphase.diagnosis.chain import draw_chain
-from uniphase.diagnosis.report import examine
+from uniphase.diagnosis.examination import examine
 from uniphase.initialization.schemes import relu, sm20
 from uniphase.plots.diagnosis import write_diagnosis
 

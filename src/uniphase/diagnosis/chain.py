@@ -1,6 +1,6 @@
 """Chains: a network of any framework as the list of its layers, in NumPy.
 
-A reading holds plain arrays, so what is found in it is the same whichever library the network lives in.
+A reading holds plain arrays, so a diagnosis is the same for all frameworks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +17,11 @@ from ..initialization.distributions import Distribution
 
 @dataclass(frozen=True, eq=False)
 class LayerReading:
-    """One layer of somebody's network: activation(omega · (W x + b)).
+    """One layer of a network of any framework: activation(omega · (W x + b)).
 
     **Arguments:**
 
-    - `name`: what its owner calls it.
+    - `name`: what the network calls it.
     - `weight`, `bias`: its numbers. No bias: `None`.
     - `activation`, `omega`: as for `LayerPlan`.
 
@@ -40,14 +40,14 @@ class LayerReading:
     def __post_init__(self):
         if not self.omega > 0:
             raise ValueError(
-                f"the omega of {self.name} is {self.omega}; it must be positive, or the sign be in the weight"
+                f"the omega of {self.name} is {self.omega}; it must be positive: put the sign into the weight"
             )
         for what in ("weight", "bias"):
             array = getattr(self, what)
             if array is not None and not np.isfinite(array).all():
                 raise ValueError(
                     f"the {what} of {self.name} has NaN or infinite entries: the network has diverged; "
-                    "examine it as it was before"
+                    "pass it as it was before"
                 )
 
     @property
@@ -57,7 +57,7 @@ class LayerReading:
 
 
 def read_chain(layers: Mapping[str, Sequence[Any]]) -> list[LayerReading]:
-    """Readings of layers that somebody wrote down as `(weight, bias, activation, omega)`, by name and in their order.
+    """Readings of layers that are given as `(weight, bias, activation, omega)`, by name and in their order.
 
     !!! example
         ```python
@@ -89,9 +89,11 @@ def draw_chain(blueprint: Blueprint, rng: np.random.Generator) -> list[LayerRead
         ```
     """
 
-    def draw(law: Distribution, shape: tuple[int, ...]) -> np.ndarray:
-        standard = {"normal": rng.standard_normal, "uniform": rng.random, "zero": np.zeros}[law.standard](shape)
-        return law.sample(standard, lambda numbers: numbers)
+    def draw(distribution: Distribution, shape: tuple[int, ...]) -> np.ndarray:
+        standard = {"normal": rng.standard_normal, "uniform": rng.random, "zero": np.zeros}[distribution.standard](
+            shape
+        )
+        return distribution.sample(standard, lambda numbers: numbers)
 
     return [
         LayerReading(
@@ -106,7 +108,7 @@ def draw_chain(blueprint: Blueprint, rng: np.random.Generator) -> list[LayerRead
 
 
 def layer_name(index: int, count: int) -> str:
-    """What a layer without a name of its own is called: input, hidden 1, …, output."""
+    """The name of a layer that has none of its own: input, hidden 1, …, output."""
     return "input" if index == 0 else "output" if index == count - 1 else f"hidden {index}"
 
 
@@ -121,7 +123,7 @@ def evaluate_chain(
 
 
 def recognize_activation(function: Callable[[np.ndarray], np.ndarray]) -> tuple[str, float]:
-    """The activation a(ωz) that a function of one number is, told by its values; a `ValueError` if it is none.
+    """Which activation a(ωz) a function is, judging by its values; a `ValueError` if it is none of the table.
 
     **Arguments:**
 
@@ -157,12 +159,13 @@ def recognize_activation(function: Callable[[np.ndarray], np.ndarray]) -> tuple[
 
 
 def preactivation(layer: LayerReading, h: np.ndarray) -> np.ndarray:
+    """omega · (W h + b), for positions in rows."""
     z = h @ layer.weight.T
     return layer.omega * (z if layer.bias is None else z + layer.bias)
 
 
 def unfold(layer: LayerReading) -> LayerReading:
-    """A layer in float64, with sines over cosines written as sines alone: cos z = sin(z + π/2)."""
+    """A layer in float64, with [sin z, cos z] written as sines alone: cos z = sin(z + π/2)."""
     weight = layer.weight.astype(np.float64)
     bias = None if layer.bias is None else layer.bias.astype(np.float64)
     if layer.activation != "sincos":

@@ -1,7 +1,7 @@
-"""Verdicts: what the measurements of a network mean, beside those of references.
+"""Findings: what the measurements of a network mean, compared with those of reference networks.
 
-A statistic is wrong if no reference would show it, and if it is large enough to matter in training; both are needed,
-because a wide network is exact enough to tell differences that make none.
+A statistic is wrong if no reference would show it and if it is large enough to matter in training. Both are needed: a
+wide network varies so little that differences are significant long before they matter.
 """
 
 import math
@@ -16,25 +16,25 @@ from .measurements import ChainMeasurement, LayerMeasurement
 Severity = Literal["ok", "warn", "bad"]
 Statistics = Mapping[str, np.ndarray]
 
-# What nothing at all counts as, so that it has a logarithm.
+# Added to what may be zero, so that it has a logarithm.
 _LEAST = 1e-12
-# How often chance alone may raise an alarm, and what that is in standard deviations of 24 references (Student's t).
+# The rate of false alarms, and what it is in standard deviations of 24 references (Student's t).
 _FALSE_ALARM, _SPREAD = 5e-5, 5.0
-# Factors below the first make no difference that would be seen in training; above the second they decide it.
+# Factors below the first make no visible difference in training; those above the second dominate it.
 _WARN, _BAD = 1.5, 4.0
-# The same for resultants: those of Normal phases with standard deviations of 1.7 and 0.8.
+# The same for resultants: those of normally distributed phases with standard deviations of 1.7 and 0.8.
 _WARN_RESULTANT, _BAD_RESULTANT = 0.25, 0.72
 
 
 class Finding(NamedTuple):
-    """A verdict.
+    """A verdict on one statistic of a network.
 
-    - `item`: what was looked at.
+    - `item`: the statistic.
     - `severity`: "ok", "warn" or "bad".
-    - `value`: what the network shows.
-    - `low`, `high`: the range of what is right: what uniform-phase networks of its size show on the same samples, and
-        for factors what the data themselves have, which is 1.
-    - `words`: the verdict.
+    - `value`: what the network has.
+    - `low`, `high`: the range that is right: what uniform-phase networks of its size have on the same samples, and for
+        factors also what the data have, which is 1.
+    - `words`: the verdict in words.
     """
 
     item: str
@@ -46,7 +46,7 @@ class Finding(NamedTuple):
 
 
 def statistics(measured: ChainMeasurement, moments: Moments) -> dict[str, np.ndarray]:
-    """What is judged. Phases and the output mean are sizes, best at zero; all others are factors."""
+    """The statistics that are judged. Phases and output mean are best at zero; all others are factors, best at one."""
     hidden = measured.layers[:-1]
     found = measured.moments()
     offset = found.mean - moments.mean
@@ -65,7 +65,7 @@ def statistics(measured: ChainMeasurement, moments: Moments) -> dict[str, np.nda
 
 
 def _factors(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """By how much one quadratic form exceeds another along each axis of their common frame, as lengths."""
+    """The ratios of one quadratic form to another along their common axes, as square roots."""
     from scipy.linalg import eigh
 
     ridge = 1e-12 * np.trace(expected) * np.eye(len(expected))  # a prescribed tensor may be singular
@@ -89,7 +89,7 @@ def find(
             high = float(normal.mean() + _SPREAD * normal.std(ddof=1))
             judged = _judge_size(float(values[0]), high, _WARN, _BAD)
             words = f"{_plain(judged.value)} standard deviations from the data's"
-            words += "" if judged.severity == "ok" else ": the first steps go into the offset"
+            words += "" if judged.severity == "ok" else ": the first steps only correct the offset"
         else:
             judged = _judge_factor(values, normal)
             words = _growth_words(item, judged, depth) if item in _GROWTH else _matching_words(item, judged)
@@ -98,7 +98,7 @@ def find(
 
 
 class _Judgement(NamedTuple):
-    """The worst entry of a statistic, the nearest value that would be right, and the range of such."""
+    """The worst entry of a statistic, the nearest value that would be right, and the range of right values."""
 
     severity: Severity
     value: float
@@ -117,7 +117,7 @@ class _Judgement(NamedTuple):
 
 
 def _judge_factor(values: np.ndarray, references: np.ndarray) -> _Judgement:
-    """A factor is right where the references are, at 1, and between; it is wrong by enough to matter, or not at all."""
+    """A factor is right where the references are, at 1, and in between; elsewhere it is wrong if it is large enough."""
     logs, found = np.log(references), np.log(values)  # (references, entries) and (entries,)
     center, reach = logs.mean(axis=0), _SPREAD * logs.std(axis=0, ddof=1)
     low, high = np.minimum(center - reach, 0), np.maximum(center + reach, 0)
@@ -133,9 +133,9 @@ def _judge_factor(values: np.ndarray, references: np.ndarray) -> _Judgement:
 def _judge_phases(resultants: np.ndarray, width: int) -> _Judgement:
     """The root mean square R of the layers' resultants, against a bound that uniform phases exceed once in 20,000.
 
-    For n uniform phases n|mean exp(iz)|² has the law of Exp(1), independently for each layer (the paper's lemma on
-    independence), and its average over positions is less spread. A resultant with 1/n taken off, but not below zero,
-    makes it E = max(Exp(1), 1), so (n - 1)R² + 1 is a mean of those, and Chernoff's bound holds for it.
+    For n uniform phases, n|mean exp(iz)|² is distributed as Exp(1), independently for each layer (the paper's lemma on
+    independence), and its average over positions varies less. A resultant has 1/n subtracted and is at least zero,
+    which makes it E = max(Exp(1), 1); so (n - 1)R² + 1 is a mean of such variables, and Chernoff's bound holds for it.
     """
     s = np.linspace(0.01, 0.99, 99)
     log_moments = np.log(np.exp(s) * (1 - math.exp(-1)) + np.exp(s - 1) / (1 - s))  # log E exp(sE)
@@ -145,25 +145,22 @@ def _judge_phases(resultants: np.ndarray, width: int) -> _Judgement:
 
 
 def _judge_size(value: float, high: float, warn: float, bad: float) -> _Judgement:
-    """A size, best at zero, is wrong if it is beyond chance and large enough to matter."""
+    """A number that is best at zero is wrong if it is beyond chance and large enough to matter."""
     severity = "ok" if value <= max(high, warn) else "warn" if value <= max(high, bad) else "bad"
     return _Judgement(severity, value, 0.0, 0.0, high)
 
 
-# What is wrong with more and with less than there should be.
+# The words for what is too large, and for what is too small.
 _GROWTH = {
     "Jacobian": (
         "mean squared singular value ",
-        ("mean squared singular value grows", "each layer sharpens what it gets, and a deeper network would be worse"),
-        (
-            "mean squared singular value shrinks",
-            "each layer flattens what it gets, and a deeper network would be worse",
-        ),
+        ("mean squared singular value grows", "each layer amplifies slopes, and a deeper network would be worse"),
+        ("mean squared singular value shrinks", "each layer flattens slopes, and a deeper network would be worse"),
     ),
     "gradients": (
         "",
-        ("grow", "the first layers are moved the most"),
-        ("shrink", "the first layers hardly move"),
+        ("grow", "the first layers change the most"),
+        ("shrink", "the first layers hardly change"),
     ),
 }
 _MATCHING = {
@@ -174,7 +171,7 @@ _MATCHING = {
     ),
     "output covariance": (
         "spread over the domain",
-        ("too wide", "the first steps go into calming it"),
+        ("too wide", "the first steps only reduce it"),
         ("too narrow", "it has to grow before it can fit"),
     ),
     "structure tensor": (
@@ -187,8 +184,8 @@ _MATCHING = {
 
 def _growth_words(item: str, judged: _Judgement, depth: int) -> str:
     quantity, *ways = _GROWTH[item]
-    way = " on the way back" if item == "gradients" else ""
-    rates = f"{_plain(judged.value ** (1 / depth), 3)}× a layer{way}, {_plain(judged.value)}× in all"
+    where = " in the backward pass" if item == "gradients" else ""
+    rates = f"{_plain(judged.value ** (1 / depth), 3)}× a layer{where}, {_plain(judged.value)}× in all"
     if judged.severity == "ok":
         return f"{quantity}{rates}"
     verb, effect = ways[0 if judged.more else 1]
@@ -217,5 +214,5 @@ def _phase_words(judged: _Judgement, layers: Sequence[LayerMeasurement]) -> str:
 
 
 def _plain(number: float, digits: int = 2) -> str:
-    """A number for a sentence: few digits, and no exponent where it can be helped."""
+    """A number for a sentence: few digits, and no exponent if possible."""
     return f"{number:,.0f}" if 100 <= number < 1e6 else f"{number:.{digits}g}"

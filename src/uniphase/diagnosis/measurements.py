@@ -1,4 +1,4 @@
-"""Measurements: what a network does to the samples of a signal, layer by layer, in NumPy.
+"""Measurements: what a network does on the samples of a signal, layer by layer, in NumPy.
 
 Expectations over positions are averages over samples of a field; nothing is assumed of how the weights were drawn.
 """
@@ -18,12 +18,12 @@ PHASE_BINS = 24
 
 
 class LayerMeasurement(NamedTuple):
-    """What a layer does to the samples of a field.
+    """What a layer does on the samples of a field.
 
     - `name`, `activation`, `out_size`: which layer.
     - `preactivation_std`: of ω(Wx + b), over neurons and positions.
     - `resultant`, `second_resultant`: root mean square over positions of |E exp(iz)| and |E exp(2iz)|, E over neurons,
-        less what a finite number of uniform phases has by chance. `None` without a sine.
+        minus what a finite number of uniform phases has by chance. `None` without a sine.
     - `squared_slope`: the mean of σ'(z)².
     - `squared_singular`: ‖J‖²/min(rows, columns) of the layer's Jacobian J: its mean squared singular value.
     - `squared_singular_from_first`: the same for the Jacobian from the output of the first layer to that of this one.
@@ -49,9 +49,9 @@ class LayerMeasurement(NamedTuple):
 
 
 class ChainMeasurement(NamedTuple):
-    """What a network does to the samples of a field.
+    """What a network does on the samples of a field.
 
-    - `layers`: one by one.
+    - `layers`: the measurements of each.
     - `outputs`: the values of the network.
     - `slope_products`: E[(∂f_k/∂x_a)(∂f_l/∂x_b)].
     - `input_products`: E[J₁ᵀJ₁]/N for the Jacobian J₁ of the first layer and its N outputs.
@@ -65,7 +65,8 @@ class ChainMeasurement(NamedTuple):
     def moments(self) -> Moments:
         """Over the samples: what `estimate_moments` says of a field, with exact derivatives."""
         covariance = np.atleast_2d(np.cov(self.outputs.T, ddof=1))
-        return combine_statistics(self.outputs.mean(axis=0), covariance, self.slope_products)
+        # exact derivatives need a ridge only where the outputs are constant
+        return combine_statistics(self.outputs.mean(axis=0), covariance, self.slope_products, fraction=1e-9)
 
 
 def measure_chain(
@@ -74,10 +75,10 @@ def measure_chain(
     values: Float[np.ndarray, "samples out_size"],
     rng: np.random.Generator,
 ) -> ChainMeasurement:
-    """Run a network forth and back over some samples of a field.
+    """Run a network forward and backward on some samples of a field.
 
-    Slopes by the coordinates are exact. The Jacobian J from the first layer on is probed by one vector v of random
-    signs at each position, as E‖Jv‖² = ‖J‖².
+    Derivatives by the coordinates are exact. The Jacobian J from the first layer on is multiplied by one vector v of
+    random signs at each position, as E‖Jv‖² = ‖J‖².
     """
     unfolded = [unfold(layer) for layer in layers]
     inputs, slopes, forward = [], [], []

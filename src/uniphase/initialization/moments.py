@@ -113,6 +113,7 @@ def combine_statistics(
     *,
     half_widths: Float[np.ndarray, " in_size"] | None = None,
     epsilon: float | None = None,
+    fraction: float = RELATIVE_RIDGE,
 ) -> Moments:
     """Moments from a mean, a covariance and the average products of slopes, E[(∂f_k/∂x_a)(∂f_l/∂x_b)].
 
@@ -121,17 +122,18 @@ def combine_statistics(
     **Arguments:**
 
     - `mean`, `covariance`, `products`: the statistics.
-    - `half_widths`: of the domain along each coordinate. With them Ω has a ridge along coordinates on which nothing
+    - `half_widths`: of the domain along each coordinate. With them Ω is positive along coordinates on which nothing
         depends, too: the phases of a network then change by a thousandth of a radian over the domain.
     - `epsilon`: as for `estimate_moments`.
+    - `fraction`: without an `epsilon`, the ridges as a fraction of the diagonals.
     """
-    ridge = _relative_ridge(mean, np.diag(covariance)) if epsilon is None else np.full(len(mean), epsilon)
+    ridge = fraction * _own_variances(mean, np.diag(covariance)) if epsilon is None else np.full(len(mean), epsilon)
     omega = np.einsum("kalb,kl->ab", products, _inverse(covariance + np.diag(ridge)))
     omega = (omega + omega.T) / 2
     if epsilon is not None:
         return Moments(mean, covariance, omega + epsilon * np.eye(len(omega)), epsilon)
     least = 0.0 if half_widths is None else half_widths**-2.0
-    omega += RELATIVE_RIDGE * np.diag(np.diag(omega) + least)
+    omega += fraction * np.diag(np.diag(omega) + least)
     return Moments(mean, covariance, omega, tuple(ridge.tolist()))
 
 
@@ -271,17 +273,17 @@ def _is_constant(mean: np.ndarray, variances: np.ndarray) -> np.ndarray:
     return variances <= (_ROUNDING * mean) ** 2
 
 
-def _relative_ridge(mean: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """A fraction of each channel's variance, so that channels may have different units.
+def _own_variances(mean: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Each channel's variance, or for a constant channel a number in its place: its square, or the largest variance.
 
-    A constant channel has its value and the other channels to go by; of these the smaller, as it needs no spread.
+    The smaller of these two is taken, as a constant channel needs no spread.
     """
     constant = _is_constant(mean, variances)
     others = variances[~constant].max(initial=0.0)
     known = np.where(mean != 0, mean**2, np.inf)
     known = np.minimum(known, others if others > 0 else np.inf)
     known = np.where(np.isfinite(known), known, 1.0)
-    return RELATIVE_RIDGE * np.where(constant, known, variances)
+    return np.where(constant, known, variances)
 
 
 def _inverse(covariance: np.ndarray) -> np.ndarray:
