@@ -48,16 +48,19 @@ def closure(requirements: Iterable[Requirement]) -> set[str]:
     return set(known)
 
 
+def entries(name: str) -> set[Path]:
+    """The files and folders that a distribution has directly in site-packages."""
+    files = distribution(name).files or []
+    tops = {file.parts[0] for file in files} - {"..", "__pycache__"}
+    return {Path(str(distribution(name).locate_file(top))) for top in tops}
+
+
 def link_environment(path: Path, names: Iterable[str]) -> Path:
-    """A directory with the modules of some distributions and with this package."""
+    """A directory with the modules of some distributions, and with this package and its metadata."""
     path.mkdir()
-    package = distribution("uniphase")
-    tops = {file.locate().parents[len(file.parts) - 2] if len(file.parts) > 1 else file.locate()
-            for name in names for file in distribution(name).files or [] if file.parts[0] != ".."}  # fmt: skip
-    metadata = {file.locate().parent for file in package.files or [] if file.name == "METADATA"}
-    for top in {Path(top) for top in tops | metadata} | {ROOT / "src" / "uniphase"}:
-        if top.name != "__pycache__":
-            (path / top.name).symlink_to(top)
+    metadata = {entry for entry in entries("uniphase") if entry.suffix == ".dist-info"}
+    for entry in metadata.union({ROOT / "src" / "uniphase"}, *map(entries, names)):
+        (path / entry.name).symlink_to(entry)
     return path
 
 
@@ -76,9 +79,10 @@ def run(path: Path, program: str) -> subprocess.CompletedProcess[str]:
 
 def importable(path: Path) -> list[str]:
     """Those of the heavy modules that an environment has."""
-    program = f"import importlib.util; print([name for name in {HEAVY} if importlib.util.find_spec(name)])"
+    program = f"import importlib.util; print(*[name for name in {HEAVY} if importlib.util.find_spec(name)])"
     done = run(path, program)
-    return eval(done.stdout) if not done.stderr else [done.stderr]
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 def test_the_core_has_signals_moments_schemes_and_files(tmp_path):
