@@ -35,11 +35,11 @@ def computed(run: Sum) -> list[int]:
 
 
 def test_what_is_stored_is_not_computed_again(tmp_path, sums):
-    store, told = Store(tmp_path / "store"), []
+    store, reports = Store(tmp_path / "store"), []
     store.put(execute(sums[2]))
-    assert reproduce(experiment(sums), "quick", 1, store, callback=told.append) == 5
+    assert reproduce(experiment(sums), "quick", 1, store, callback=reports.append) == 5
     assert sorted(computed(sums[0])) == [0, 1, 2, 3, 4, 5]
-    assert [progress.done for progress in told] == [2, 3, 4, 5, 6]
+    assert [progress.done for progress in reports] == [2, 3, 4, 5, 6]
     assert reproduce(experiment(sums), "quick", 1, store) == 0
     assert len(list(store.records())) == 6
 
@@ -47,29 +47,29 @@ def test_what_is_stored_is_not_computed_again(tmp_path, sums):
 def test_runs_that_coincide_are_computed_once(tmp_path):
     scalings = [dataclasses.replace(TINY, width=64, scaling=scaling) for scaling in ("standard", "lr", "lr+ll")]
     assert len(select(scalings, "")) == 1
-    assert [run.scaling for run in select(scalings, "lr")] == ["lr"]  # by any of its names
+    assert [run.scaling for run in select(scalings, "lr")] == ["lr"]  # by the label of any of them
     store = Store(tmp_path)
     assert reproduce(experiment(scalings), "quick", 1, store) == 1
     assert all(run in store for run in scalings)
     assert list((tmp_path / "checkpoints").iterdir()) == []
 
 
-def test_only_some_runs_are_chosen(sums):
+def test_runs_are_selected_by_words(sums):
     assert select(sums, "terms=3 sum") == [sums[3]]
     assert select(sums, "terms=33") == []
 
 
-def test_a_fit_is_chosen_with_its_reference():
-    """Without it there would be neither a bicubic row nor a figure."""
+def test_a_fit_is_selected_with_its_reference():
+    """Its table needs the bicubic row, and its figure the image."""
     runs = get_experiment("cameraman").runs("quick", 1, Store("none"))
     assert [run.label for run in select(runs, "gelu")] == [
         "camera/gray bicubic",
         "camera/gray gelu N=64 L=11 rate=0.0001 standard seed=0",
     ]
-    assert select([TINY], "relu") == [TINY]  # none in its experiment
+    assert select([TINY], "relu") == [TINY]  # its experiment has no reference
 
 
-def test_runs_of_one_shape_go_together_if_they_gain_by_it(sums, monkeypatch):
+def test_runs_of_one_shape_are_grouped_if_that_is_faster(sums, monkeypatch):
     monkeypatch.setattr("uniphase.lab.engine._TOGETHER", 4)
     asked = []
 
@@ -84,7 +84,7 @@ def test_runs_of_one_shape_go_together_if_they_gain_by_it(sums, monkeypatch):
 
 
 def test_whether_it_is_faster_together_is_measured(monkeypatch):
-    """Three together take as long as two: faster. As four: not. And not on a CPU, or where memory does not suffice."""
+    """Three together take the time of two: faster. Of four: slower. Never on a CPU, nor if memory runs out."""
     runs: list[Run] = [dataclasses.replace(TINY, seed=seed) for seed in range(3)]
     seconds = {1: 1.0, 3: 2.0}
     monkeypatch.setattr("jax.default_backend", lambda: "cpu")
@@ -104,7 +104,7 @@ def test_whether_it_is_faster_together_is_measured(monkeypatch):
 
 @pytest.mark.parametrize("name", ["readings", "mup-sweep"])
 def test_runs_of_one_shape_have_networks_of_one_shape(name, tmp_path):
-    """Numbers may differ, and nothing else."""
+    """Only numbers may differ."""
 
     def structure(run):
         plans = run.blueprint().layers
@@ -162,7 +162,7 @@ def test_the_time_left_is_known_from_records_or_measured(tmp_path, sums, monkeyp
     assert fits.steps_left == 3
     assert fits.step_seconds > 0
     monkeypatch.setattr("uniphase.lab.engine.provenance", lambda: {"device": "another"})
-    assert estimate(sums, store)[0].step_seconds is None  # records of other devices tell nothing
+    assert estimate(sums, store)[0].step_seconds is None  # records of other devices do not count
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_time_left_is_known_from_records_or_measured(tmp_path, sums, monkeyp
         ({"address": "there", "engine": "dask"}, r"address is 'there' \(.*\); pass that of a scheduler, as tcp://host"),
     ],
 )
-def test_what_does_not_fit_is_refused(arguments, message, tmp_path, sums):
+def test_contradictory_arguments_are_refused(arguments, message, tmp_path, sums):
     with pytest.raises(ValueError, match=message):
         reproduce(experiment(sums), "quick", **({"seeds": 1, "store": Store(tmp_path)} | arguments))
 
@@ -186,8 +186,8 @@ def test_without_dask_it_says_what_to_install(tmp_path, sums, monkeypatch):
         reproduce(experiment(sums), "quick", 1, Store(tmp_path), engine="dask")
 
 
-# A driver in a process of its own, with runs that log their number, their process, and whether they were stored already.
-# Provenance would load JAX in every process.
+# A driver in its own process. Its runs log their number, their process, and whether they were stored already. They have
+# no provenance, which would load JAX in every process.
 DRIVER = """
 import os, sys, time
 from dataclasses import dataclass
@@ -281,7 +281,7 @@ def test_killed_workers_and_a_killed_driver_lose_nothing(tmp_path):
 
 
 def test_a_fit_on_a_cluster_with_an_address(tmp_path):
-    """The same numbers as in this process, from another one."""
+    """Another process gives the same numbers as this one."""
     from distributed import LocalCluster
 
     store = Store(tmp_path)

@@ -42,7 +42,7 @@ def test_an_empty_store_gives_tables_that_say_so(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in EXPERIMENT_NAMES if name != "moments"])
-def test_what_is_quick_says_so(name, tmp_path):
+def test_titles_of_the_quick_preset_say_so(name, tmp_path):
     titles = [table.title for table in get_experiment(name).tables("quick", 1, Store(tmp_path))]
     assert titles
     assert all(QUICK in title for title in titles)
@@ -50,7 +50,7 @@ def test_what_is_quick_says_so(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["narrow", "cameraman", "audio", "omega-sweep", "mup-sweep", "spectrum"])
-def test_figures_of_what_is_quick_say_so(name, tmp_path):
+def test_figures_of_the_quick_preset_say_so(name, tmp_path):
     experiment, store = get_experiment(name), Store(tmp_path)
     runs = experiment.runs("quick", 1, store)
     if name == "spectrum":
@@ -67,6 +67,6 @@ def test_an_unknown_name_is_refused():
         get_experiment("siren")
 
 
-def test_printed_figures_are_texts():
+def test_printed_numbers_are_strings():
     assert printed()["cameraman"]["uniform-phase"]["eval_snr_db"] == "14.89"
     assert printed()["omega-sweep"]["skin/lab"]["cvp26-0"] == {"eval_mse": "145.37", "omega": "8208"}

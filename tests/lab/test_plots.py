@@ -6,7 +6,7 @@ from uniphase.lab.plots import save
 from uniphase.lab.store import Store
 
 
-def test_a_figure_is_a_picture_and_a_document_and_always_the_same(tmp_path):
+def test_a_figure_gives_the_same_png_and_pdf_every_time(tmp_path):
     store = Store(tmp_path / "store")
     fill(store, EXPERIMENT.runs("quick", 1, store)[:2])
     for name in ("first", "second"):

@@ -12,15 +12,15 @@ from uniphase.lab.store import Store
 
 @pytest.fixture(autouse=True)
 def blank_figures(monkeypatch):
-    """Rendering takes most of the time; test_plots.py has it."""
+    """Rendering would take most of the time; test_plots.py tests it."""
     monkeypatch.setattr("uniphase.lab.plots.save", save_blank)
 
 
-def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
+def test_the_report_says_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     store, narrow = Store(tmp_path / "store"), get_experiment("narrow")
     fill(store, narrow.runs("paper", 3, store))
     fill(store, narrow.runs("quick", 1, store)[:2])
-    monkeypatch.setattr("uniphase.training.protocol.fit_together", None)  # reports never train
+    monkeypatch.setattr("uniphase.training.protocol.fit_together", None)  # a report must not train
     output = tmp_path / "out"
     paths = write_report(store, output)
     assert [path.name for path in paths] == [
@@ -49,10 +49,10 @@ def test_the_report_tells_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     assert [name for name in files if name.startswith("tables")] == ["tables/narrow-quick.tex", "tables/narrow.tex"]
     page = paths[1].read_text()
     assert len(re.findall(r'<img alt="[\w-]+" src="data:image/webp;base64,', page)) == 4
-    assert not re.findall(r'(?:src|href)="(?!data:)', page)  # it stands alone
+    assert not re.findall(r'(?:src|href)="(?!data:)', page)  # no other files are needed
 
 
-def test_a_report_is_a_store_from_which_its_tables_are_made_again(tmp_path):
+def test_the_tables_of_a_report_can_be_made_again_from_it(tmp_path):
     store, first, second = Store(tmp_path / "store"), tmp_path / "first", tmp_path / "second"
     fill(store, get_experiment("narrow").runs("paper", 2, store))
     write_report(store, first)

@@ -13,7 +13,7 @@ RUN = FitRun(Signal("camera", "gray", 16), "sm20", width=8, depth=1, steps=2, ra
 
 
 def test_an_identity_is_that_of_the_effective_config():
-    """A default that is written out is the same run; anything that matters is another."""
+    """Spelling out a default gives the same run; any other change gives a different one."""
     assert identify(RUN) == identify(dataclasses.replace(RUN, options=(("omega", IMAGE_OMEGA),)))
     others = [{"options": (("omega", 30.0),)}, {"seed": 1}, {"rate": 2e-3}, {"scheme": "cvp26-0"}, {"scaling": "lr"}]
     others += [{"signal": Signal("camera", "gray", 16, 32)}, {"epsilon": 0.0}, {"steps": 3}, {"width": 16}]
@@ -28,13 +28,13 @@ def test_scalings_coincide_at_the_base_width():
     assert len({identify(dataclasses.replace(RUN, scaling=scaling)) for scaling in scalings}) == 3
 
 
-def test_other_numerics_are_another_identity(monkeypatch):
+def test_the_identity_depends_on_the_version_of_the_numerics(monkeypatch):
     before = identify(RUN)
     monkeypatch.setattr("uniphase.lab.runs.NUMERICS", NUMERICS + 1)
     assert identify(RUN) != before
 
 
-def test_a_record_tells_where_it_comes_from(tmp_path):
+def test_a_record_has_its_provenance(tmp_path):
     record = execute(Sum(3, str(tmp_path / "log")))
     assert record.metrics == {"sum": 3}
     assert record.config == {"terms": 3, "seed": 0}
@@ -47,7 +47,7 @@ def test_the_commit_is_named_in_a_checkout():
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_numbers_that_are_none_become_none(value):
+def test_numbers_that_are_not_finite_become_none(value):
     assert finite({"a": [1.0, value], "b": {"c": value}, "d": "nan"}) == {
         "a": [1.0, None],
         "b": {"c": None},

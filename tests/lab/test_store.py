@@ -16,7 +16,7 @@ def run(tmp_path):
     return Sum(5, str(tmp_path / "log"))
 
 
-def test_a_record_comes_back(tmp_path, run):
+def test_a_stored_record_is_found(tmp_path, run):
     store = Store(tmp_path / "store")
     assert run not in store
     assert store.get(run) is None
@@ -28,8 +28,8 @@ def test_a_record_comes_back(tmp_path, run):
     assert [each.identity for each in store.records()] == [identify(run)]
 
 
-def test_without_its_json_a_record_is_not_there(tmp_path, run, monkeypatch):
-    """A process that dies between the two files leaves nothing that counts."""
+def test_a_record_without_its_json_file_does_not_count(tmp_path, run, monkeypatch):
+    """A process that dies between writing the two files leaves no record."""
     store = Store(tmp_path)
 
     def die(*arguments, **options):
@@ -51,7 +51,7 @@ def test_a_broken_file_says_what_to_do(tmp_path, run):
     with pytest.raises(ValueError, match=r"\.json: not a record .*; remove it, and the run is computed again"):
         store.get(run)
     with pytest.raises(ValueError, match="not a record"):
-        assert run in store  # it would be taken for done
+        assert run in store  # not silently skipped
 
 
 def test_records_of_other_numerics_are_left_out(tmp_path, run, monkeypatch):
@@ -64,7 +64,7 @@ def test_records_of_other_numerics_are_left_out(tmp_path, run, monkeypatch):
     assert len(list(store.records())) == 1
 
 
-def test_packed_records_come_back_without_their_large_arrays(tmp_path, run):
+def test_packed_records_are_found_without_their_large_arrays(tmp_path, run):
     spectrum = np.array([2.0, 1.0, 1 / 3])
     packed = record(run, {"sum": 10}, {"spectrum": spectrum, "test": np.zeros((8, 8, 1), np.uint8)})
     pack([packed], tmp_path / PACKED)

@@ -44,7 +44,7 @@ def test_spreads():
     assert spread([math.nan, math.inf], ".2f") == "diverged"
 
 
-def test_a_table_in_three_languages():
+def test_a_table_in_markdown_html_and_latex():
     assert TABLE.markdown().splitlines()[:4] == ["**A & B**", "", "| network | ω₀ |", "| --- | --- |"]
     assert "| a\\|b | — |" in TABLE.markdown()
     assert "<caption>A &amp; B</caption>" in TABLE.html()

@@ -4,7 +4,7 @@ from uniphase.lab.experiments.moments import EXPERIMENT
 from uniphase.lab.store import Store
 
 
-def test_a_task_meets_what_is_printed(tmp_path):
+def test_the_moments_of_a_task_are_the_printed_ones(tmp_path):
     store = Store(tmp_path)
     assert reproduce(EXPERIMENT, "paper", 1, store, only="camera/gray") == 1
     (table,) = EXPERIMENT.tables("paper", 1, store)
@@ -13,7 +13,7 @@ def test_a_task_meets_what_is_printed(tmp_path):
     assert table.notes[0].startswith("6 of 6 printed values are met")
 
 
-def test_a_value_that_rounds_otherwise_is_seen(tmp_path):
+def test_a_value_that_rounds_differently_is_reported(tmp_path):
     store = Store(tmp_path)
     brick = EXPERIMENT.runs("paper", 1, store)[0]
     omega = [[561.0, -4.2], [-4.2, 1870.0]]

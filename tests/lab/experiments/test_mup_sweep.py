@@ -39,7 +39,7 @@ def test_stage_two_takes_the_frequencies_of_stage_one(tmp_path):
 
 
 def test_stage_two_waits_for_stage_one(tmp_path, monkeypatch):
-    """Also when only some runs are asked for; and it goes on where it was stopped."""
+    """Also if only some runs are selected; and it continues where it was stopped."""
     store = Store(tmp_path)
     computed = []
 
@@ -55,10 +55,10 @@ def test_stage_two_waits_for_stage_one(tmp_path, monkeypatch):
     assert computed == first[:1]
     with pytest.raises(ValueError, match="mup-sweep: these runs depend on 1 that are not stored, such as 'camera/gray"):
         reproduce(EXPERIMENT, "quick", 1, store, only="sm20 N=8")
-    with pytest.raises(KeyboardInterrupt):  # which depend on nothing
+    with pytest.raises(KeyboardInterrupt):  # no dependencies
         reproduce(EXPERIMENT, "quick", 1, store, only="uniform-phase N=8")
     assert {run.scheme for run in computed[1:]} == {"uniform-phase"}
-    with pytest.raises(KeyboardInterrupt):  # which depend on what is stored
+    with pytest.raises(KeyboardInterrupt):  # its dependencies are stored
         reproduce(EXPERIMENT, "quick", 1, store, only="cvp26-1 N=8")
     computed[1:] = []
     fill(store, first[:1], error)

@@ -40,7 +40,7 @@ def test_it_shares_runs_with_the_cameraman():
 
 
 def test_tables_and_figures(tmp_path):
-    """Two images are enough to see that minima are found, starred, and drawn beside the others that were not run."""
+    """Two of the images were run: minima are found and starred, and the other images are shown as not run."""
     store = Store(tmp_path)
     runs = [run for run in EXPERIMENT.runs("paper", 1, store) if run.signal.label in ("camera/gray", "skin/rgb")]
     fill(store, runs, error)
@@ -76,7 +76,7 @@ def test_the_least_error_leads():
     assert not leads({"uniform-phase": math.nan, "sm20": math.nan})
 
 
-def test_an_error_is_the_mean_of_what_did_not_diverge():
+def test_an_error_is_the_mean_over_seeds_that_did_not_diverge():
     run = EXPERIMENT.runs("paper", 1, Store("none"))[0]
     records = [record(run, {"eval_mse": error}) for error in (0.1, None, 0.3)]
     assert BestRuns(records, [], 1, 1).error == pytest.approx(0.2, rel=1e-12)  # rounding
@@ -98,7 +98,7 @@ def test_a_sweep_that_is_not_complete_gets_no_verdict(tmp_path):
     assert [text.get_text() for text in brick.texts] == ["not run"]
 
 
-def test_networks_that_diverged_are_told_from_those_not_run(tmp_path):
+def test_networks_that_diverged_are_distinguished_from_those_not_run(tmp_path):
     """sm20 diverges at all but one ω₀, cvp26-0 and uniform-phase always; cvp26-1 never."""
     store = Store(tmp_path)
     runs = [run for run in EXPERIMENT.runs("paper", 1, store) if run.signal.label == "camera/gray"]

@@ -12,7 +12,7 @@ def test_the_protocol_is_the_papers():
     assert {run.depth for run in runs} == {4, 8, 16, 32}
 
 
-def test_a_spectrum_and_what_is_made_of_it(tmp_path):
+def test_a_spectrum_its_row_and_its_figure(tmp_path):
     store = Store(tmp_path)
     record = execute(SpectrumRun("uniform-phase", 64, 4))
     spectrum = record.load()["spectrum"]

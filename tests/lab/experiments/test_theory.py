@@ -24,13 +24,13 @@ def test_the_summary_is_a_projection_with_its_error():
     assert m["largest_deviation"] == 0
 
 
-def test_what_is_wrong_is_refuted():
+def test_a_wrong_statement_is_refuted():
     rng = np.random.default_rng(0)
     m = summarize(1.1 + 0.1 * rng.normal(size=(1000, 4)), np.ones(4))
     assert m["largest_deviation"] > m["bound"]
 
 
-def test_the_table_calls_it_by_its_name(tmp_path):
+def test_the_table_shows_the_verdicts(tmp_path):
     store = Store(tmp_path)
     runs = EXPERIMENT.runs("quick", 1, store)
     numbers = {"predicted": 1.0, "measured": 1.1, "standard_error": 0.01, "entries": 4, "bound": 5.0}
