@@ -1,7 +1,7 @@
-"""Activations: one table that every part of the package goes by.
+"""Activations: one table that all other parts of the package use.
 
-An entry says what an activation computes and how it changes (in NumPy), where JAX and PyTorch have it, how it is
-recognized in somebody's model, and how it prints. A new activation is a new entry; see CONTRIBUTING.
+An entry has an activation and its derivative in NumPy, where JAX and PyTorch have it, how it is recognized in a model,
+and how it prints. A new activation is a new entry; see CONTRIBUTING.
 """
 
 import importlib
@@ -25,8 +25,8 @@ class Activation:
     - `value`, `slope`: the function and its derivative, in NumPy.
     - `jax`, `torch`: where each framework has it, as `"module:name"`.
     - `operator`: what `torch.export` calls it; `None` if it is not a single operator.
-    - `initial_slope`: its derivative at 0, from which ω is read in somebody's model. `None` if it has none there.
-    - `outputs`: numbers that it makes of one.
+    - `initial_slope`: its derivative at 0, from which ω is read in a model. `None` if it has none there.
+    - `outputs`: how many numbers it returns for each number.
 
     !!! example
         ```python
@@ -71,7 +71,7 @@ ACTIVATIONS: dict[str, Activation] = {
     for entry in (
         Activation("sine", "sin({})", np.sin, np.cos, "uniphase.jax.sine:sine", "torch:sin", "sin"),
         Activation(
-            "sincos",  # sines over cosines
+            "sincos",  # all sines, then all cosines
             "[sin({0}), cos({0})]",
             lambda z: np.concatenate([np.sin(z), np.cos(z)], axis=-1),
             lambda z: np.concatenate([np.cos(z), -np.sin(z)], axis=-1),
@@ -111,7 +111,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def get_activation(name: str) -> Activation:
-    """The entry of a name.
+    """The entry of the table with this name.
 
     !!! example
         ```python
@@ -124,6 +124,6 @@ def get_activation(name: str) -> Activation:
 
 
 def load_function(place: str) -> Callable[..., Any]:
-    """The function at `"module:name"`, imported now."""
+    """Import the function at `"module:name"`."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -31,7 +31,6 @@ _FIX = (
 )
 # Operations that leave a chain as it is. Dropout is off while a model is read.
 _NEUTRAL = {"clone", "detach", "alias", "contiguous", "squeeze", "dropout", "feature_dropout", "alpha_dropout"}
-_BY_OPERATOR = {entry.operator: name for name, entry in ACTIVATIONS.items() if entry.operator is not None}
 
 # Name, weight, bias, activation, omega, function: a layer before its role is known.
 _Parts = tuple[str, Tensor, Tensor | None, str, float, Callable[[Tensor], Tensor]]
@@ -195,7 +194,8 @@ class _Graph:
             parts = [self._skip(part) for part in _nodes(node.args[0])]
             if [_operation(part) for part in parts] == ["sin", "cos"] and parts[0].args == parts[1].args:
                 return self._skip(_nodes(parts[0].args)[0]), "sincos", activation_function("sincos")
-        if operation not in _BY_OPERATOR:
+        by_operator = {entry.operator: name for name, entry in ACTIVATIONS.items() if entry.operator is not None}
+        if operation not in by_operator:
             return node, "linear", activation_function("linear")
         of, *others = node.args  # further arguments choose the form of the function, as for GELU
         packet = cast(Any, node.target).overloadpacket
@@ -203,7 +203,7 @@ class _Graph:
         def function(z: Tensor) -> Tensor:
             return packet(z, *others, **node.kwargs)
 
-        return self._skip(_nodes([of])[0]), _BY_OPERATOR[operation], function
+        return self._skip(_nodes([of])[0]), by_operator[operation], function
 
     def _factors(self, node: fx.Node) -> tuple[fx.Node, float]:
         """What is multiplied by numbers, and their product."""
