@@ -60,3 +60,17 @@ def test_units_are_factors_of_the_moments():
     covariance = moments.regularized_covariance
     np.testing.assert_allclose(units.output_factor @ units.output_factor.T, covariance / 16, rtol=1e-12)
     np.testing.assert_allclose(units.offset**2, np.diag(covariance), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:the signal is constant")
+@pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0, 1e6, 1e12])
+@pytest.mark.parametrize("channels", [[1, 1, 1], [1, 0, 1], [1e-6, 1.0, 1e6]])
+def test_units_of_singular_signals(scale, channels):
+    """Constant signals, constant channels and channels that repeat each other, in any units."""
+    field = Grid(scale * FIELD.values * np.array(channels))
+    moments = estimate_moments(field)
+    units = Units.of(field, moments, 32)
+    covariance = moments.regularized_covariance
+    np.testing.assert_allclose(units.output_factor @ units.output_factor.T, covariance / 16, rtol=1e-9)  # rounding
+    assert (units.offset > 0).all()
+    assert uniform_phase(moments, width=32, depth=1).out_size == 3

@@ -1,1 +1,1 @@
-"""What is wrong with a network: measurements, findings, and the published initialization that it looks like."""
+"""What is wrong with a network: measurements, findings, a report, and which published initialization it looks like."""

@@ -1,7 +1,7 @@
 """Blueprints: what a network is at initialization, before any random number is drawn.
 
-A blueprint lists every layer with its sizes, its activation and the laws of its weights and biases. It belongs to no
-framework: each realizes it in a few lines, and tests read exact variances from it without sampling.
+A blueprint lists every layer with its sizes, its activation and the distributions of its weights and biases. It belongs
+to no framework: each draws a network from it in a few lines, and tests read exact variances from it without sampling.
 """
 
 import dataclasses
@@ -14,20 +14,20 @@ from typing import Any, Literal, get_args
 from .activations import get_activation
 from .distributions import Distribution, distribution_from_dict, distribution_to_dict
 
-# How an array scales with the width: what μP and the optimizers go by. Every bias has the role "bias".
+# How a layer's weights scale with the width, for μP and the optimizers. Every bias has the role "bias" there.
 Role = Literal["input", "hidden", "output"]
 
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """One layer: activation(omega · (W x + b)), with W and b drawn from their laws.
+    """One layer: activation(omega · (W x + b)), with W and b drawn from their distributions.
 
     **Arguments:**
 
-    - `role`: where the layer stands, which says how it scales with the width.
+    - `role`: input, hidden or output, which decides how it scales with the width.
     - `rows`, `columns`: the shape of its weights.
     - `activation`: its name in the table of activations.
-    - `weight`, `bias`: the laws. No bias: `None`.
+    - `weight`, `bias`: the distributions. No bias: `None`.
     - `omega`: the factor inside the activation. It multiplies the bias too.
     - `trainable`: whether the weights are parameters; those of a random encoding are not.
     """
@@ -59,7 +59,7 @@ class LayerPlan:
 
 @dataclass(frozen=True)
 class Blueprint:
-    """A network as laws, not samples. Printing it gives the table that a paper would print.
+    """A network as distributions, before anything is drawn. It prints as a table, as in a paper.
 
     **Arguments:**
 
@@ -142,11 +142,11 @@ def _cells(plan: LayerPlan) -> tuple[str, str, str, str]:
 
 
 def _plan_to_dict(plan: LayerPlan) -> dict[str, Any]:
-    laws = {
+    distributions = {
         "weight": distribution_to_dict(plan.weight),
         "bias": None if plan.bias is None else distribution_to_dict(plan.bias),
     }
-    return dataclasses.asdict(plan) | laws
+    return dataclasses.asdict(plan) | distributions
 
 
 def _plan_from_dict(entries: Mapping[str, Any]) -> LayerPlan:

@@ -1,8 +1,8 @@
-"""Laws: the distributions that initial weights and biases are drawn from.
+"""Distributions of initial weights and biases.
 
-A law is a description: it prints itself, compares equal by its numbers and knows its exact variance. It turns a
-standard draw into a sample with `+`, `*` and `@` alone, so each framework brings its own random bits and shares the
-rest. Weights have the shape `(out, in)`: a row belongs to one neuron, a column to one of its inputs.
+A distribution is a description: it can be printed and compared, and it has an exact variance. It turns a standard draw
+into a sample with `+`, `*` and `@` alone, so that each framework needs only its own random numbers. Weights have the
+shape `(out, in)`: a row belongs to one neuron, a column to one of its inputs.
 """
 
 import dataclasses
@@ -14,10 +14,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-# What a law needs drawn, in the shape of the sample: N(0, 1), U(0, 1), or no randomness at all.
+# The standard draw that a distribution needs, in the shape of the sample: N(0, 1), U(0, 1), or zeros.
 Standard = Literal["normal", "uniform", "zero"]
 Matrix = tuple[tuple[float, ...], ...]
-# Converts the law's own numbers to an array of the draw's framework, dtype and device.
+# Converts the distribution's own numbers to an array of the draw's framework, dtype and device.
 AsArray = Callable[[np.ndarray], Any]
 
 
@@ -140,38 +140,40 @@ class Given:
 Distribution = Normal | Uniform | RowNormal | ColumnNormal | Constant | Given
 
 
-def distribution_to_dict(law: Distribution) -> dict[str, Any]:
-    """A law as its name and its numbers, which JSON can hold.
+def distribution_to_dict(distribution: Distribution) -> dict[str, Any]:
+    """A distribution as its name and its numbers, which JSON can hold.
 
     !!! example
         ```python
         distribution_to_dict(Normal(0.5))  # {"law": "Normal", "std": 0.5}
         ```
     """
-    return {"law": type(law).__name__, **dataclasses.asdict(law)}
+    return {"law": type(distribution).__name__, **dataclasses.asdict(distribution)}
 
 
 def distribution_from_dict(entries: Mapping[str, Any]) -> Distribution:
-    """The law that `distribution_to_dict` described, equal to it even after a passage through JSON.
+    """The distribution that `distribution_to_dict` described, equal to it even after a passage through JSON.
+
+    Numbers that this version does not know are ignored.
 
     !!! example
         ```python
         distribution_from_dict({"law": "Constant", "value": [0.0, 1.0]})  # Constant((0.0, 1.0))
         ```
     """
-    laws = {law.__name__: law for law in get_args(Distribution)}
+    known = {distribution.__name__: distribution for distribution in get_args(Distribution)}
     name = entries.get("law")
-    if name not in laws:
-        raise ValueError(f"law is {name!r}; it must be one of {', '.join(laws)}")
-    keys = {field.name for field in dataclasses.fields(laws[name])}
+    if name not in known:
+        raise ValueError(f"law is {name!r}; it must be one of {', '.join(known)}")
+    keys = {field.name for field in dataclasses.fields(known[name])}
     if missing := keys - set(entries):
         numbers = sorted(set(entries) - {"law"})
         raise ValueError(f"the law {name} has the numbers {numbers}; it must have {sorted(missing)}")
-    return laws[name](**{key: _tuples(entries[key]) for key in keys})
+    return known[name](**{key: _tuples(entries[key]) for key in keys})
 
 
 def as_matrix(array: ArrayLike) -> Matrix:
-    """A matrix as nested tuples, which a law can compare and hash."""
+    """A matrix as nested tuples, which can be compared and hashed."""
     return tuple(tuple(float(entry) for entry in row) for row in np.asarray(array))
 
 

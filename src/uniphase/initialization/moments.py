@@ -144,7 +144,7 @@ def prescribe_moments(
     length_scale: Numbers | None = None,
     structure_tensor: Numbers | Sequence[Sequence[float]] | None = None,
 ) -> Moments:
-    """Moments from knowledge instead of data, e.g. for the solution of a differential equation.
+    """Moments from prior knowledge instead of data, e.g. for the solution of a differential equation.
 
     **Arguments:**
 
@@ -193,7 +193,7 @@ def _grid_statistics(grid: Grid) -> _Statistics:
     total, squares = np.zeros(channels), np.zeros((channels, channels))
     products = np.zeros((channels * axes, channels * axes))
     for axis, start, stop in slabs(grid.shape, limit=(1 << 19) // channels):
-        # One more sample on either side, where there is one, gives the slab the derivatives of the whole.
+        # With one more sample on either side, where there is one, the derivatives are those of the whole grid.
         low, high = max(start - 1, 0), min(stop + 1, grid.shape[axis])
         outer = (slice(None),) * axis
         slab = np.moveaxis(grid.values[(*outer, slice(low, high))], -1, 0).astype(np.float64, order="C")
@@ -257,7 +257,7 @@ def _slope_products(positions: np.ndarray, values: np.ndarray, weights: np.ndarr
         nearest = tree.query(positions[start : start + block], neighbours)[1]  # (block, neighbours)
         dx = positions[nearest] - positions[nearest].mean(axis=1, keepdims=True)
         dy = values[nearest] - values[nearest].mean(axis=1, keepdims=True)
-        # Where neighbours leave a direction open (they lie on a line), the smallest slope that explains them is taken.
+        # Neighbours on a line leave a direction undetermined; the pseudoinverse takes the smallest slope there.
         inverse = np.linalg.pinv(np.einsum("mna,mnb->mab", dx, dx), rcond=1e-9, hermitian=True)
         slopes = np.einsum("mab,mnb,mnk->mka", inverse, dx, dy)  # (block, out_size, in_size)
         yield np.einsum("mka,mlb,m->kalb", slopes, slopes, weights[start : start + block])

@@ -1,1 +1,1 @@
-"""The network file, whichever framework writes or reads it."""
+"""The file format of networks, for all frameworks."""

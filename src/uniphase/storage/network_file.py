@@ -1,7 +1,7 @@
-"""Network files: what a `.uniphase` file holds, whichever framework writes or reads it.
+"""Network files: the format `.uniphase`, for all frameworks.
 
 A `.uniphase` file is a safetensors file whose tensors are named `layers.0.weight`, `layers.0.bias` and so on, and whose
-metadata hold one JSON text under the key `uniphase`. It needs nothing but safetensors and JSON to be read elsewhere.
+metadata hold one JSON text under the key `uniphase`. Other programs can read it with safetensors and JSON alone.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from ..signals.metrics import Metrics
 from ..signals.paths import FilePath, atomic_path, reading
 from .structure import read_structure, zeros
 
-# Goes up when an older version would misread the file.
+# Increased when older versions would misread the file. What they can ignore, such as a new key, needs no increase.
 FORMAT = 1
 
 NOT_THE_BLUEPRINT = "the network does not follow the blueprint; pass the one that it was drawn from, or none"
