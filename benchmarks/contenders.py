@@ -347,7 +347,7 @@ def _scale(size: Size) -> float:
 
 
 def uniphase_laplacian(size: Size) -> Run:
-    """In columns, and in blocks that stay in the cache."""
+    """In blocks that stay in the cache."""
     import jax
     import jax.numpy as jnp
 
@@ -355,7 +355,7 @@ def uniphase_laplacian(size: Size) -> Run:
         @jax.value_and_grad
         def of_block(network, block):
             positions, values = block
-            return jnp.sum((up.laplacian(network, positions.T) / scale - values.T) ** 2) / size.side**2
+            return jnp.sum((up.laplacian(network, positions) / scale - values) ** 2) / size.side**2
 
         def add(total, block):
             return jax.tree.map(jnp.add, total, of_block(network, block)), None

@@ -1,3 +1,6 @@
+import dataclasses
+import re
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -6,7 +9,7 @@ import pytest
 
 from uniphase.initialization.moments import estimate_moments, prescribe_moments
 from uniphase.initialization.schemes import SCHEMES, cvp26_1, get_scheme, sm20, tanh_pe, uniform_phase
-from uniphase.jax.network import CoordinateMLP
+from uniphase.jax.network import CoordinateMLP, evaluate_rows, trainable_arrays
 from uniphase.signals.fields import Grid
 
 MOMENTS = prescribe_moments(mean=[1.0, -2.0], covariance=[[2.0, 0.5], [0.5, 1.0]], length_scale=[0.1, 0.3])
@@ -51,13 +54,43 @@ def test_double_precision(name, x64):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_columns_are_many_positions(name, x64):
-    """The fast layout against one position at a time."""
+def test_rows_are_many_positions(name, x64):
+    """The fast layout against one position at a time, for batches of any shape."""
     network = CoordinateMLP(get_scheme(name).blueprint(MOMENTS, width=16, depth=2), key=jax.random.key(0))
-    x = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, (100, 2)))
-    expected = jnp.stack([network(position) for position in x], axis=1)
+    x = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, (4, 25, 2)))
+    expected = jnp.stack([network(position) for position in x.reshape(100, 2)]).reshape(4, 25, -1)
     # sums of 16 products in another order, in float64
-    np.testing.assert_allclose(network(x.T), expected, rtol=0, atol=1e-12 * float(jnp.abs(expected).max()))
+    np.testing.assert_allclose(network(x), expected, rtol=0, atol=1e-12 * float(jnp.abs(expected).max()))
+    np.testing.assert_allclose(jax.vmap(network)(x), expected, rtol=0, atol=1e-12 * float(jnp.abs(expected).max()))
+
+
+@pytest.mark.parametrize("shape", [(3,), (5, 3), (2, 5), (2, 1)])
+def test_positions_of_a_wrong_size_are_refused(shape):
+    """A batch given the wrong way round is no longer taken for another one."""
+    network = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=2), key=jax.random.key(0))
+    message = (
+        rf"positions have the shape {re.escape(str(shape))}, but the network takes 2 coordinates; pass \(\*batch, 2\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        network(jnp.zeros(shape))
+    with pytest.raises(ValueError, match=message):
+        eqx.filter_jit(network)(jnp.zeros(shape))
+
+
+@pytest.mark.parametrize("batch", [(), (100,)])
+def test_every_product_is_asked_for_in_full_float32(batch):
+    """By default accelerators round the factors of a product to 8 or 11 bits, and phases reach hundreds of radians."""
+    network = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=2), key=jax.random.key(0))
+
+    def loss(network, x):
+        return jnp.square(network(x)).sum()
+
+    text = jax.jit(jax.grad(loss)).lower(network, jnp.zeros((*batch, 2))).as_text()
+    products = [line for line in text.splitlines() if "stablehlo.dot_general" in line]
+    assert len(products) >= 4 + 3 + 3  # forward, by the weights, by the inputs of a layer
+    assert all("precision = [HIGHEST, HIGHEST]" in line for line in products)
+    plain = jax.jit(lambda a: a @ a).lower(jnp.zeros((3, 3))).as_text()
+    assert "HIGHEST" not in plain  # so the check can fail
 
 
 def test_precision_can_be_chosen(x64):
@@ -138,9 +171,30 @@ def test_the_encoding_is_frozen():
     assert gradients.layers[1].weight.any()
 
 
+def test_a_frozen_layer_has_a_frozen_bias():
+    blueprint = uniform_phase(MOMENTS, width=16, depth=2)
+    first, *others = blueprint.layers
+    frozen = dataclasses.replace(blueprint, layers=(dataclasses.replace(first, trainable=False), *others))
+    network = CoordinateMLP(frozen, key=jax.random.key(0))
+    gradients = eqx.filter_grad(lambda n: n(jnp.array([0.1, 0.2])).sum())(network)
+    assert not gradients.layers[0].bias.any()
+    assert gradients.layers[1].bias.any()
+    assert jax.tree.leaves(trainable_arrays(network)) == [False, False, *[True] * 6]
+
+
 def test_a_constant_signal_gives_a_valid_network():
     with pytest.warns(UserWarning, match="constant"):
         moments = estimate_moments(Grid(np.full((8, 8, 3), 0.25)))
     network = CoordinateMLP(uniform_phase(moments, width=16, depth=2), key=jax.random.key(0))
     values = jax.vmap(network)(jnp.zeros((4, 2)))
     np.testing.assert_allclose(values, 0.25, atol=6e-3)  # six times √ε
+
+
+def test_any_module_is_evaluated_in_rows():
+    x = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, (7, 2)), jnp.float32)
+    mlp = eqx.nn.MLP(2, 3, 8, 1, key=jax.random.key(0))
+    np.testing.assert_array_equal(evaluate_rows(mlp, x), jax.vmap(mlp)(x))
+    scalar = eqx.nn.MLP(2, "scalar", 8, 1, key=jax.random.key(0))
+    assert evaluate_rows(scalar, x).shape == (7, 1)
+    with pytest.raises(ValueError, match="but the network takes 2 coordinates"):
+        evaluate_rows(mlp, x.T)
