@@ -14,6 +14,7 @@ from .initialization.schemes import (
     get_scheme as get_scheme,
     relu as relu,
     silu as silu,
+    siren as siren,
     sm20 as sm20,
     tanh_pe as tanh_pe,
     uniform_phase as uniform_phase,

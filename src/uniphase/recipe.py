@@ -1,6 +1,6 @@
-"""Recipes: what follows from a signal for its fit. The size of the network, the steps, their rate and their units.
+"""Recipes: the size of a network, the number of its steps, their rate and their units, as they follow from a signal.
 
-Everything here is arithmetic on the signal, shared by all frameworks; `training` and `optimizers` carry it out in JAX.
+All of it is arithmetic in NumPy, shared by all frameworks.
 """
 
 import math
@@ -15,7 +15,7 @@ from .signals.fields import Extent, Field, Grid, Points
 
 Optimizer = Literal["muon", "adam", "given"]
 
-# The step of each kind of array, relative to that of the hidden weights: settled on a few photos and a sound, with one
+# The step of each kind of array, relative to that of the hidden weights: chosen on a few photos and a sound, with one
 # seed. benchmarks/quality.py measures the rate that multiplies them all.
 INPUT_STEP, PHASE_STEP, OUTPUT_STEP, OFFSET_STEP = 0.15, 0.5, 10.0, 0.3
 
@@ -26,12 +26,12 @@ class Recipe:
 
     **Arguments:**
 
-    - `optimizer`: `"muon"`, in the units of the signal (`unit_muon`), plain `"adam"`, or `"given"`: that which was
-        passed to `fit`.
+    - `optimizer`: `"muon"`, in the units of the signal (`unit_muon`), plain `"adam"`, or `"given"`: the one that
+        was passed to `fit`.
     - `learning_rate`: at the start.
-    - `final_fraction`: what a cosine leaves of it at the end; 1 keeps it constant.
-    - `steps`: how many.
-    - `batch`: samples a step; all of them make a full-batch step.
+    - `final_fraction`: the rate at the end of its cosine, as a fraction of that at the start; 1 keeps it constant.
+    - `steps`: the number of steps.
+    - `batch`: samples per step; with all samples of the field, every step is a full batch.
     """
 
     optimizer: Optimizer
@@ -59,6 +59,8 @@ class Layered(Protocol):
 def default_size(field: Field) -> tuple[int, int]:
     """The width and depth for a field: 256 and 3, and a smaller width below 25,600 values.
 
+    The depth is the number of N×N matrices between the input and the output layer; `eqx.nn.MLP` counts one more.
+
     !!! example
         ```python
         width, depth = default_size(field)
@@ -69,10 +71,10 @@ def default_size(field: Field) -> tuple[int, int]:
 
 
 def default_rate(network: Layered) -> float:
-    """The rate of `unit_muon`: 0.25 shared among the hidden layers and the input layer, whatever the width.
+    """The rate of `unit_muon`: 0.25 divided by the number of hidden layers plus the input layer, whatever the width.
 
-    Every layer moves by about that fraction of its own size in a step, and the changes of all layers add up in the
-    phases of the last.
+    Every layer changes by about that fraction of its own size in a step, and the changes of all layers add up in the
+    phases of the last one.
 
     !!! example
         ```python
@@ -83,16 +85,16 @@ def default_rate(network: Layered) -> float:
 
 
 def default_recipe(field: Field | None, network: Layered | None) -> Recipe:
-    """The recipe that needs no choice.
+    """The default recipe, which follows from the size of the signal.
 
-    Muon in the units of the signal at `default_rate`, falling to a hundredth along a cosine, with 8,192 samples a step.
-    Steps grow with the square root of the number of values, from 300 to 1,000, and below 32,000 values the rate falls
-    to a half: what a small signal gains by more on its samples, it loses between them.
+    Muon in the units of the signal at `default_rate`, falling to a hundredth along a cosine, with 8,192 samples per
+    step. The number of steps grows with the square root of the number of values, from 300 to 1,000. Below 32,000 values
+    the rate decreases, down to a half: more would fit a small signal better at its samples, and worse between them.
 
     **Arguments:**
 
-    - `field`: what is fitted. `None`: something of which there is no end, as of an equation.
-    - `network`: whose layers have roles. `None`: any other, for which it is Adam at 1e-3.
+    - `field`: what is fitted. `None`: nothing that has a number of samples, such as an equation.
+    - `network`: one whose layers have roles. `None`: any other network, which is trained by Adam at 1e-3.
 
     !!! example
         ```python
@@ -128,7 +130,7 @@ def position_moments(domain: Field | Sequence[Extent]) -> tuple[np.ndarray, np.n
 
 
 class Units(NamedTuple):
-    """What a signal gives to the first and last layers of a network: x̄, B, F and the spread of each channel.
+    """The units in which the first and the last layer of a network are trained: x̄, B, F and the channels' spreads.
 
     x has the mean x̄ and the covariance C over the samples, B Bᵀ = C⁻¹ and F Fᵀ = 2Σ_ε/N.
     """
