@@ -1,4 +1,5 @@
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 if importlib.util.find_spec("jaxlib") is not None:
     import jax
 
-    # The same small programs are compiled by many tests: once is enough, also for the next run.
-    jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    # The same small programs are compiled by many tests: once is enough, also for subprocesses and for the next run.
+    cache = str(Path(__file__).parents[1] / ".pytest_cache" / "jax")
+    for name, value in (("jax_compilation_cache_dir", cache), ("jax_persistent_cache_min_compile_time_secs", 0.1)):
+        jax.config.update(name, value)
+        os.environ[name.upper()] = str(value)
 
     @pytest.fixture(autouse=True)
     def strict_promotion():
