@@ -5,14 +5,15 @@ of its standard error; the bound is the quantile that all entries together excee
 is true. Schemes that are wrong on purpose must exceed it.
 """
 
+import functools
 import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats
 
+from helpers.monte_carlo import excess, moment_excesses, moment_statistics
 from uniphase.initialization.blueprint import Blueprint, LayerPlan
 from uniphase.initialization.distributions import Constant, Distribution, Normal, Uniform
 from uniphase.initialization.moments import prescribe_moments
@@ -29,27 +30,30 @@ def hidden_layers(width: int, depth: int, *, variance: float = 2.0, bias: Distri
     return Blueprint("hidden", (plan,) * depth)
 
 
-def ensemble(blueprint: Blueprint, statistic, networks: int, seed: int = 0) -> np.ndarray:
-    """`statistic(network)` for independent networks."""
-    keys = jax.random.split(jax.random.key(seed), networks)
-    draw = jax.jit(
-        lambda keys: jax.lax.map(lambda key: statistic(CoordinateMLP(blueprint, key=key)), keys, batch_size=500)
-    )
-    return np.asarray(draw(keys), np.float64)
+def ensemble(blueprint: Blueprint, statistic, inputs, networks: int) -> np.ndarray:
+    """`statistic(network, x)` for every input x and for independent networks, in blocks that fit into memory."""
+    keys = jax.random.split(jax.random.key(0), networks)
+    inputs = jnp.asarray(inputs, jnp.result_type(float))
+    # Drawn outside of the compiled statistic, which is then the same for all laws.
+    blocks = [keys[start : start + 1000] for start in range(0, networks, 1000)]
+    draws = (jax.vmap(lambda key: CoordinateMLP(blueprint, key=key))(block) for block in blocks)
+    return np.concatenate([np.asarray(compiled(statistic)(draw, inputs), np.float64) for draw in draws], axis=1)
 
 
-def excess(samples: np.ndarray, expected) -> float:
-    """The largest deviation of the mean from what is expected, over its bound: above 1, the statement is refuted."""
-    mean, error = samples.mean(axis=0), samples.std(axis=0, ddof=1) / math.sqrt(len(samples))
-    bound = scipy.stats.norm.isf(1e-6 / 2 / mean.size)
-    return float((np.abs(mean - expected) / (bound * error + 1e-12)).max())
+@functools.cache
+def compiled(statistic):
+    """Over networks and inputs. LLVM's optimizations would take several times as long as they save here."""
+    over_inputs = jax.vmap(statistic, in_axes=(None, 0))
+    over_networks = jax.vmap(over_inputs, in_axes=(0, None), out_axes=1)
+    return jax.jit(over_networks, compiler_options={"xla_backend_optimization_level": 1})
 
 
-def gramians(start: int, stop: int, h):
-    """JJᵀ and JᵀJ between two layers, at the input h."""
+@functools.cache
+def gramians(start: int, stop: int):
+    """JJᵀ and JᵀJ between two layers."""
 
-    def statistic(network):
-        j = jacobian(network, jnp.asarray(h, network.layers[0].weight.dtype), start, stop)
+    def statistic(network, x):
+        j = jacobian(network, x, start, stop)
         return jnp.stack([j @ j.T, j.T @ j])
 
     return statistic
@@ -58,44 +62,49 @@ def gramians(start: int, stop: int, h):
 INPUTS = {"zero": 0.0, "ordinary": 1.0, "huge": 1e4}
 
 
+@functools.lru_cache(maxsize=1)
+def hidden_gramians(width: int, depth: int, networks: int) -> dict[str, np.ndarray]:
+    """For all inputs, with the same networks."""
+    inputs = [size * np.cos(np.arange(width)) for size in INPUTS.values()]
+    samples = ensemble(hidden_layers(width, depth), gramians(0, depth), inputs, networks)
+    return dict(zip(INPUTS, samples, strict=True))
+
+
 @pytest.mark.parametrize("size", INPUTS)
 @pytest.mark.parametrize("width", [1, 2, 3, 8, 64])
 def test_one_layer_is_an_isometry_on_average(width, size):
-    h = INPUTS[size] * np.cos(np.arange(width))
-    samples = ensemble(hidden_layers(width, 1), gramians(0, 1, h), networks=10_000 if width < 64 else 1_000)
+    samples = hidden_gramians(width, 1, networks=10_000 if width < 64 else 1_000)[size]
     assert excess(samples, np.eye(width)) < 1
 
 
 # The variance of ‖Jv‖² grows like (1 + 3.5/width)^depth: for these it stays below 10 and the mean can be seen.
+@pytest.mark.parametrize("size", ["zero", "ordinary"])
 @pytest.mark.parametrize(
     ("width", "depth", "networks"), [(2, 2, 20_000), (3, 2, 20_000), (8, 4, 10_000), (64, 32, 400), (128, 32, 100)]
 )
-@pytest.mark.parametrize("size", ["zero", "ordinary"])
 def test_several_layers_are_an_isometry_on_average(width, depth, networks, size):
-    h = INPUTS[size] * np.cos(np.arange(width))
-    samples = ensemble(hidden_layers(width, depth), gramians(0, depth, h), networks)
-    assert excess(samples, np.eye(width)) < 1
+    assert excess(hidden_gramians(width, depth, networks)[size], np.eye(width)) < 1
 
 
 @pytest.mark.parametrize(("start", "stop"), [(1, 2), (1, 4), (3, 5), (2, 2)])
 def test_any_two_hidden_layers_of_a_whole_network(start, stop):
     """Also behind an input layer, from x in the user's coordinates."""
     blueprint = uniform_phase(prescribe_moments(length_scale=[0.1, 0.4]), width=8, depth=4)
-    samples = ensemble(blueprint, gramians(start, stop, [0.3, -0.7]), networks=10_000)
+    (samples,) = ensemble(blueprint, gramians(start, stop), [[0.3, -0.7]], networks=10_000)
     assert excess(samples, np.eye(8)) < 1
 
 
 def test_a_huge_input_in_double_precision(x64):
     """Phases that float32 cannot resolve any more."""
-    samples = ensemble(hidden_layers(8, 2), gramians(0, 2, 1e9 * np.cos(np.arange(8))), networks=10_000)
+    (samples,) = ensemble(hidden_layers(8, 2), gramians(0, 2), [1e9 * np.cos(np.arange(8))], networks=10_000)
     assert excess(samples, np.eye(8)) < 1
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 8, 64])
 @pytest.mark.parametrize("wrong", [{"variance": 1.0}, {"bias": Constant(0.0)}], ids=["variance 1/N", "biases at zero"])
 def test_a_wrong_scheme_is_caught(width, wrong):
-    h = 0.5 * np.cos(np.arange(width))
-    samples = ensemble(hidden_layers(width, 1, **wrong), gramians(0, 1, h), networks=10_000 if width < 64 else 1_000)
+    inputs, networks = [0.5 * np.cos(np.arange(width))], 10_000 if width < 64 else 1_000
+    (samples,) = ensemble(hidden_layers(width, 1, **wrong), gramians(0, 1), inputs, networks)
     assert excess(samples, np.eye(width)) > 2
 
 
@@ -109,35 +118,23 @@ TARGET = prescribe_moments(
 POSITIONS = {"zero": [0.0, 0.0], "ordinary": [0.3, -0.7], "huge": [300.0, -200.0]}
 
 
-def network_statistics(x):
-    """f, (f - μ)(f - μ)ᵀ and ∇fᵀΣ⁻¹∇f at one position."""
-    precision = jnp.asarray(np.linalg.inv(TARGET.covariance), jnp.float32)
-
-    def statistic(network):
-        position = jnp.asarray(x, jnp.float32)
-        centered = network(position) - jnp.asarray(TARGET.mean, jnp.float32)
-        slopes = jacobian(network, position)
-        return jnp.concatenate(
-            [centered, jnp.outer(centered, centered).ravel(), (slopes.T @ precision @ slopes).ravel()]
-        )
-
-    return statistic
+def target_statistics(network, x):
+    return moment_statistics(network, x, TARGET)
 
 
-def moment_excesses(blueprint: Blueprint, x) -> tuple[float, float, float]:
-    samples = ensemble(blueprint, network_statistics(x), networks=10_000)
-    return (
-        excess(samples[:, :3], 0.0),
-        excess(samples[:, 3:12], TARGET.covariance.ravel()),
-        excess(samples[:, 12:], TARGET.structure_tensor.ravel()),
-    )
+@functools.lru_cache(maxsize=1)
+def matched_moments(width: int, depth: int) -> dict[str, tuple[float, float, float]]:
+    """For all positions, with the same networks."""
+    blueprint = uniform_phase(TARGET, width=width, depth=depth)
+    samples = ensemble(blueprint, target_statistics, list(POSITIONS.values()), networks=10_000)
+    return {name: moment_excesses(each, TARGET) for name, each in zip(POSITIONS, samples, strict=True)}
 
 
 @pytest.mark.parametrize("position", POSITIONS)
 @pytest.mark.parametrize(("width", "depth"), [(1, 0), (3, 1), (32, 8)])
 def test_moments_are_matched(width, depth, position):
     """E f = μ, Cov f = Σ and E ∇fᵀΣ⁻¹∇f = Ω, with correlated channels and an anisotropic Ω."""
-    assert max(moment_excesses(uniform_phase(TARGET, width=width, depth=depth), POSITIONS[position])) < 1
+    assert max(matched_moments(width, depth)[position]) < 1
 
 
 def replace(blueprint: Blueprint, index: int, **laws: Distribution) -> Blueprint:
@@ -157,20 +154,24 @@ def replace(blueprint: Blueprint, index: int, **laws: Distribution) -> Blueprint
 def test_wrong_input_and_output_laws_are_caught():
     """Each moment is missed by the law that should set it."""
     blueprint = uniform_phase(TARGET, width=8, depth=1)
-    x = POSITIONS["ordinary"]
-    assert moment_excesses(replace(blueprint, -1, bias=Constant(0.0)), x)[0] > 2
-    assert moment_excesses(replace(blueprint, -1, weight=Normal(math.sqrt(2 / 8))), x)[1] > 2
-    assert moment_excesses(replace(blueprint, 0, weight=Normal(10.0)), x)[2] > 2
-    assert moment_excesses(replace(blueprint, 1, weight=Normal(math.sqrt(1 / 8))), x)[2] > 2
+
+    def excesses(index: int, **laws: Distribution) -> tuple[float, float, float]:
+        wrong = replace(blueprint, index, **laws)
+        (samples,) = ensemble(wrong, target_statistics, [POSITIONS["ordinary"]], networks=10_000)
+        return moment_excesses(samples, TARGET)
+
+    assert excesses(-1, bias=Constant(0.0))[0] > 2
+    assert excesses(-1, weight=Normal(math.sqrt(2 / 8)))[1] > 2
+    assert excesses(0, weight=Normal(10.0))[2] > 2
+    assert excesses(1, weight=Normal(math.sqrt(1 / 8)))[2] > 2
 
 
 # Independence of slopes and weights (the lemma behind it all).
 
 
-def slopes_and_weights(network):
+def slopes_and_weights(network, h):
     """Products whose means vanish if cos z is independent of W: of first powers and of centered squares."""
     layer = network.layers[-1]
-    h = jnp.full(layer.weight.shape[1], 0.8)
     for below in network.layers[:-1]:
         h = below(h)
     slope, weight = jnp.cos(layer.preactivation(h))[:, None], layer.weight
@@ -181,29 +182,32 @@ def slopes_and_weights(network):
 @pytest.mark.parametrize("width", [1, 2, 3, 8])
 @pytest.mark.parametrize("depth", [1, 3])
 def test_slopes_are_independent_of_weights(width, depth):
-    assert excess(ensemble(hidden_layers(width, depth), slopes_and_weights, networks=10_000), 0.0) < 1
+    (samples,) = ensemble(hidden_layers(width, depth), slopes_and_weights, [[0.8] * width], networks=10_000)
+    assert excess(samples, 0.0) < 1
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_without_phases_slopes_depend_on_weights(width):
     wrong = hidden_layers(width, 1, bias=Constant(0.0))
-    assert excess(ensemble(wrong, slopes_and_weights, networks=10_000), 0.0) > 2
+    (samples,) = ensemble(wrong, slopes_and_weights, [[0.8] * width], networks=10_000)
+    assert excess(samples, 0.0) > 2
+
+
+def cosines_and_products(network, h):
+    """cos z and cos z cos zᵀ at every layer."""
+    rows = []
+    for layer in network.layers:
+        cosines = jnp.cos(layer.preactivation(h))
+        rows.append(jnp.concatenate([cosines[None], jnp.outer(cosines, cosines)]))
+        h = layer(h)
+    return jnp.stack(rows)
 
 
 @pytest.mark.parametrize("width", [1, 3, 16])
 def test_wrapped_phases_are_uniform(width):
     """Lemma on sinusoids: E cos z = 0 and E cos z cos zᵀ = I/2, at every layer and for any input."""
-
-    def statistic(network):
-        h, rows = jnp.full(width, 3.0), []
-        for layer in network.layers:
-            cosines = jnp.cos(layer.preactivation(h))
-            rows.append(jnp.concatenate([cosines[None], jnp.outer(cosines, cosines)]))
-            h = layer(h)
-        return jnp.stack(rows)
-
-    expected = np.concatenate([np.zeros((1, width)), np.eye(width) / 2])
-    assert excess(ensemble(hidden_layers(width, 3), statistic, networks=10_000), expected) < 1
+    (samples,) = ensemble(hidden_layers(width, 3), cosines_and_products, [[3.0] * width], networks=10_000)
+    assert excess(samples, np.concatenate([np.zeros((1, width)), np.eye(width) / 2])) < 1
 
 
 def test_phases_stay_uniform_through_thirty_layers():
