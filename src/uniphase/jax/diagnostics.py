@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..diagnosis.chain import read_chain
-from ..diagnosis.report import Report, examine, require_same_function
+from ..diagnosis.examination import examine, require_same_function
+from ..diagnosis.report import Report
 from ..initialization.moments import Moments, combine_statistics, estimate_moments
 from ..initialization.schemes import get_scheme
 from ..signals.fields import Field
