@@ -158,7 +158,7 @@ class Fit:
         field = self._require_field("plot")
         if not isinstance(field, Grid):
             raise ValueError(
-                "the field is scattered points, of which there is no picture; plot(render(shape)) yourself"
+                "scattered points have no picture of their own; draw render(shape) on a grid of your choice"
             )
         assert self.metrics is not None
         prediction = predict(self.network, field) if self.prediction is None else self.prediction
@@ -167,7 +167,7 @@ class Fit:
     def _require_field(self, method: str) -> Field:
         if self.field is None:
             raise ValueError(
-                f"{method} needs the domain of a field, and none was fitted; use uniphase.{method}_network"
+                f"{method} needs a field, and none was among the terms; use the functions of uniphase itself"
             )
         return self.field
 
