@@ -280,7 +280,7 @@ def _own_variances(mean: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """
     constant = _is_constant(mean, variances)
     others = variances[~constant].max(initial=0.0)
-    known = np.where(mean != 0, mean**2, np.inf)
+    known = np.where(mean**2 > 0, mean**2, np.inf)
     known = np.minimum(known, others if others > 0 else np.inf)
     known = np.where(np.isfinite(known), known, 1.0)
     return np.where(constant, known, variances)
