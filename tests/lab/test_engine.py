@@ -135,8 +135,10 @@ def test_there_is_a_worker_for_each_gpu(tmp_path, monkeypatch):
     assert worker_environments(None) == [{}, {}]
 
 
-def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    store, run = Store(tmp_path / "store"), dataclasses.replace(TINY, steps=1000)
+@pytest.mark.parametrize("rate", [1e-3, 1e30])
+def test_an_interrupted_run_goes_on_from_its_checkpoint(rate, tmp_path):
+    """Also if it has diverged by then."""
+    store, run = Store(tmp_path / "store"), dataclasses.replace(TINY, steps=1000, rate=rate)
     steps = []
 
     def stop(progress):

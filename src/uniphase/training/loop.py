@@ -108,7 +108,8 @@ class Checkpoint:
     def write(self, state: State, losses: np.ndarray) -> None:
         if self.path is None or state.step == 0:
             return
-        numbers = {key: getattr(state, key) for key in _NUMBERS}
+        # A loss that is not finite does not fit JSON; without it, `State` has infinity.
+        numbers = {key: value for key in _NUMBERS if math.isfinite(value := getattr(state, key))}
         if jax.process_index() == 0:
             arrays = state.parameters, state.optimizer, losses
             save_state(self.path, arrays, {"identity": self.identity, "numbers": numbers})
