@@ -157,18 +157,14 @@ class Fit:
 
         field = self._require_field("plot")
         if not isinstance(field, Grid):
-            raise ValueError(
-                "scattered points have no picture of their own; draw render(shape) on a grid of your choice"
-            )
+            raise ValueError("scattered points have no picture of their own; draw render(shape) on a grid")
         assert self.metrics is not None
         prediction = predict(self.network, field) if self.prediction is None else self.prediction
         return preview_figure(field, prediction, self.losses, self.metrics, "")
 
     def _require_field(self, method: str) -> Field:
         if self.field is None:
-            raise ValueError(
-                f"{method} needs a field, and none was among the terms; use the functions of uniphase itself"
-            )
+            raise ValueError(f"{method} needs a field, and none was among the terms; use uniphase.render and others")
         return self.field
 
 

@@ -5,6 +5,7 @@ whether finite or not, is the result. Networks may differ in their numbers, in Ï
 21 rates or 21 frequencies is compiled once. Up to rounding, what a network comes to does not depend on those beside it.
 """
 
+import functools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from jaxtyping import Array, Float, PyTree
 
 from ..initialization.blueprint import Blueprint, LayerPlan
 from ..initialization.distributions import Constant
-from ..jax.network import CoordinateMLP, dtype_of, in_columns, trainable_arrays
+from ..jax.network import CoordinateMLP, Transposed, dtype_of, in_columns, run_layers, trainable_arrays
 from ..signals.fields import Field
 from .loop import Checkpoint, State, Training, identify
 from .mup import Rates, role_rates
@@ -121,13 +122,11 @@ class _Tuned(eqx.Module):
 
     takes_batches: ClassVar[bool] = True
 
-    def __call__(self, x: Float[Array, "*batch in_size"]) -> Float[Array, "*batch out_size"]:
-        def of_columns(h: Array) -> Array:
-            for layer, omega in zip(self.network.layers, self.omegas, strict=True):
-                h = layer.activate(layer.preactivation(h, omega))
-            return h
-
-        return in_columns(of_columns, x)
+    def __call__(
+        self, x: Float[Array, "*batch in_size"], *, transposed: Transposed | None = None
+    ) -> Float[Array, "*batch out_size"]:
+        layers = self.network.layers
+        return in_columns(functools.partial(run_layers, layers, omegas=self.omegas, transposed=transposed), x)
 
 
 @dataclass(frozen=True)

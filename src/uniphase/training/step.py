@@ -145,9 +145,10 @@ def _of_term(
     size, dtype = jax.tree.leaves(batch)[0].shape[0], dtype_of(parameters)
     at_once = 1 if problem.networks is None or takes_turns() else problem.networks
     blocks = cut(batch, size, block_size(widest_layer(parameters) * at_once))
+    once = (term.once(problem.network(parameters, frozen)),) if hasattr(term, "once") else ()
 
     def of_block(parameters: PyTree, batch: PyTree, counted: Array | None) -> Array:
-        losses = term.loss(problem.network(parameters, frozen), batch)
+        losses = term.loss(problem.network(parameters, frozen), batch, *once)
         _require_one_for_each(term, losses, jax.tree.leaves(batch)[0].shape[0])
         return (losses if counted is None else counted.astype(losses.dtype) * losses).sum().astype(dtype) / size
 

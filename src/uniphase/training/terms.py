@@ -8,7 +8,7 @@ three methods of `Term`, or a plain function `loss(network, key)`, is a term as 
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ..initialization.moments import Moments, estimate_moments
-from ..jax.network import Network, evaluate_rows
+from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
 from ..signals.fields import Field, Grid, Points
 from .sampling import Samples
 
@@ -113,7 +113,10 @@ class Values:
 
 
 class SampledValues(eqx.Module):
-    """`Values` with its samples on the devices."""
+    """`Values` with its samples on the devices.
+
+    `once` is what the loss needs of a network once a step, and then gets with every block.
+    """
 
     samples: Samples
     variance: Any  # an array, so that it is not compiled in
@@ -121,10 +124,15 @@ class SampledValues(eqx.Module):
     def draw(self, key: PRNGKeyArray, n: int) -> tuple[Int[Array, " drawn"], Float[Array, " drawn"]]:
         return self.samples.draw(key, n)
 
-    def loss(self, network: Network, batch: tuple[Array, Array]) -> Float[Array, " n"]:
+    def once(self, network: Network) -> Transposed | None:
+        return transposed_weights(network)
+
+    def loss(
+        self, network: Network, batch: tuple[Array, Array], transposed: Transposed | None = None
+    ) -> Float[Array, " n"]:
         indices, weights = batch
         positions, values = self.samples.at(indices)
-        error = evaluate_rows(network, positions) - values
+        error = evaluate_rows(network, positions, transposed) - values
         return weights * jnp.square(error).mean(axis=1) / self.variance
 
 
@@ -145,7 +153,7 @@ def as_terms(terms: Any) -> tuple[Values | Term | FunctionTerm, ...]:
     if isinstance(terms, Values | Term | FunctionTerm):
         return (terms,)
     if callable(terms):
-        return (FunctionTerm(terms),)
+        return (FunctionTerm(cast(Loss, terms)),)
     raise ValueError(
         f"terms has a {type(terms).__name__}; pass a field, a term with draw, loss and position_moments, or a function "
         "loss(network, key)"
