@@ -15,7 +15,7 @@ from ..initialization.distributions import Distribution
 
 Network = Callable[..., Any]
 # A copy of Wᵀ for each layer, or None where no gradient goes through it.
-Transposed = tuple[Float[Array, "columns rows"] | None, ...]
+Transposed = tuple[Float[Array, "_ _"] | None, ...]
 
 
 @functools.cache
