@@ -13,8 +13,8 @@ TOP = """# The doctor
 
 <!-- Written by docs/make_doctor.py; change it there and run `make docs`. -->
 
-`uniphase.diagnose` looks at a network before it is trained and says, for your signal, what will go well and what will
-not.
+`uniphase.diagnose` examines a network before training and reports, for your signal, what is right and what is wrong
+with its initialization.
 
 ```python
 import jax
@@ -27,9 +27,9 @@ print(report)  # the table and the verdicts; report.to_dict() for programs
 report.healthy  # False
 ```
 
-It reads a `CoordinateMLP`, an `eqx.nn.MLP` and an `eqx.nn.Sequential` of linear layers and activations as they are;
-an ω inside an activation (`lambda z: jnp.sin(30 * z)`) is found by its values. For any other function, say what its
-layers are:
+It accepts a `CoordinateMLP`, an `eqx.nn.MLP` or an `eqx.nn.Sequential` of linear layers and activations; an ω
+inside an activation (`lambda z: jnp.sin(30 * z)`) is recognized from its values. For any other function, list its
+layers:
 
 ```python
 import jax.numpy as jnp
@@ -48,8 +48,8 @@ layers = {"inner": (w, b, "sine", 10.0), "outer": (v, None, "linear", 1.0)}
 print(up.diagnose(model, up.load("camera", size=64), layers=layers))
 ```
 
-In PyTorch, `uniphase.torch.diagnose(model, field)` reads models as `uniphase.torch.initialize_` does, which is also the
-call that it recommends:
+In PyTorch, `uniphase.torch.diagnose(model, field)` accepts the same models as `uniphase.torch.initialize_`, which
+is also the fix that it recommends:
 
 ```python
 import torch
@@ -68,58 +68,59 @@ print(upt.diagnose(model, field))
 upt.initialize_(model, up.estimate_moments(field))  # what it recommends
 ```
 
-The reading is checked: the layers must give the values of the model at some positions, or you are told so. From the
-command line, `uniphase diagnose photo.jpg --scheme sm20` examines a new network and `uniphase diagnose photo.jpg
---network photo.uniphase` one from a file; `-o report.png` draws the report, `--json` prints it for programs.
+The layers must give the same values as the model at some test positions; otherwise you get an error. On the command
+line, `uniphase diagnose photo.jpg --scheme sm20` examines a new network and `uniphase diagnose photo.jpg --network
+photo.uniphase` one from a file; `-o report.png` draws the report, and `--json` prints it for programs.
 
 ## What is measured, and what is normal
 
 All numbers are averages over up to 1,024 samples of the field. In the table:
 
 - **std of z**: the preactivations ω(Wx + b).
-- **|E eⁱᶻ|**, **|E e²ⁱᶻ|**: how far phases are from uniform, over the neurons at a position: 0 for uniform, 1 for all
-  equal.
+- **|E eⁱᶻ|**, **|E e²ⁱᶻ|**: how far the phases of the neurons at a position are from uniform: 0 if they are
+  uniform, 1 if all are equal.
 - **s² of layer**, **s² from first**: the mean squared singular value of the Jacobian of the layer, and of all layers
   from the output of the first to this one. Between hidden layers of uniform-phase networks both are 1 on average.
 - **‖∂W‖**, **‖∂b‖**: norms of the gradients of the mean squared error.
 
-The theory gives averages over the random draw of a network, and one network deviates from them by chance. How much is
-not guessed: 24 uniform-phase networks of the same depth and of the same width (256 at most) are drawn and measured on
-the same field. A finding is *ok* within five standard deviations of theirs, and where it differs by less than a
+The theory predicts averages over random networks, and a single network deviates from them by chance. To find out by
+how much, 24 uniform-phase networks of the same depth and width (256 at most) are drawn and measured on the same
+field. A finding is *ok* if it lies within five standard deviations of these references, or differs by less than a
 factor of 1.5, which makes no difference in training; it is *bad* beyond a factor of 4. The ranges are in
-`report.findings`, and are the gray bars of the figure; for phases they follow from theory, without references.
+`report.findings`, and drawn as gray bars in the figure; for phases they follow from theory, without references.
 
-One thing surprises: the output of a right network varies less over the domain than the data do. Over the draws its
-covariance equals that of the data; but in a deep network the outputs at two distant positions are correlated (for
-great width by ρ = 0 after the input layer, and exp(ρ - 1) after each hidden layer), so that a part of the variance is
-an offset which the whole domain shares. It makes slopes per spread larger than the data's by as much. So both ratios
-are right where the references have them, at 1, and in between.
+One result may be surprising: the output of a correctly initialized network varies less over the domain than the
+data. Averaged over random networks, its covariance equals that of the data; but in a deep network the outputs at
+two distant positions are correlated (in the limit of infinite width, by ρ = 0 after the input layer and exp(ρ - 1)
+after each hidden layer), so part of the variance is an offset common to the whole domain. Slopes relative to the
+remaining spread are larger than the data's by the same factor. Both ratios are therefore ok at 1, at the values of
+the references, and in between.
 
-A trained network can be examined as well, but its ranges are those of a network at the start.
+A trained network can be examined as well, but the ranges are those of a network at initialization.
 """
 
 SECTIONS = [
     (
         "## A uniform-phase network on a photo",
-        "Matched to the camera image at 128 × 128: nothing to find.",
+        "Matched to the camera image at 128 × 128: no problems.",
         lambda photo, sound: (up.uniform_phase(up.estimate_moments(photo), width=64, depth=4), photo),
     ),
     (
         "## SIREN with ω₀ = 30 on the same photo",
-        "The value that its authors found for images fits this one. But the hidden layers (ω_h = 1) amplify: while\n"
-        "preactivations have the variance 1, the theory of CVP26 gives 1 + e⁻² = 1.135 a layer, and more as they\n"
-        "settle below it.",
+        "The ω₀ that its authors chose for images suits this one. But the hidden layers (ω_h = 1) amplify: if\n"
+        "preactivations have variance 1, the theory of CVP26 gives a factor of 1 + e⁻² = 1.135 per layer, and more as\n"
+        "their variance settles below 1.",
         lambda photo, sound: (up.sm20((2, 1), width=64, depth=4, omega=30.0), photo),
     ),
     (
         "## SIREN with ω₀ = ω_h = 30 on sound",
-        "Bach's recording on [-100, 100]. With ω_h = 30 the biases, too, count thirty times, and spread the phases;\n"
-        "so the hidden layers keep their size. Input and output know nothing of the signal.",
+        "Bach on [-100, 100]. With ω_h = 30 the biases are multiplied by 30 as well, which spreads the\n"
+        "phases, so the hidden layers preserve scales. The input and output layers are not adapted to the signal.",
         lambda photo, sound: (up.sm20((1, 1), width=64, depth=4, omega=30.0, hidden_omega=30.0), sound),
     ),
     (
         "## A ReLU network on the photo",
-        "He's weights keep Jacobians and gradients in order, but nothing in the network has the scale of the picture.",
+        "He initialization keeps Jacobians and gradients stable, but nothing in it has the scale of the image.",
         lambda photo, sound: (up.relu((2, 1), width=64, depth=4), photo),
     ),
 ]
