@@ -31,7 +31,7 @@ def sketches(request, monkeypatch) -> None:
 def run(capsys):
     """Run the command line in this process: (exit code, stdout, stderr)."""
 
-    def call(*arguments: str) -> tuple[int, str, str]:
+    def call(*arguments: str):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         captured = capsys.readouterr()

@@ -69,7 +69,7 @@ def test_a_comparison_has_a_row_for_each_scheme_and_for_the_spline(comparison, m
 
 @pytest.fixture
 def no_training(monkeypatch):
-    """Fits that end before they begin, with a perfect result; the recipes and networks that they were given."""
+    """Fits that end before they begin, with a perfect result; the networks and recipes that they were given."""
     given = []
 
     def fit(network, field, *, recipe, **_):
@@ -106,7 +106,7 @@ def test_each_scheme_has_the_recipe_of_its_own_network(run, no_training):
 def test_omega_is_for_the_schemes_that_have_one(no_training):
     compare_schemes("camera", ["uniform-phase", "sm20"], Options(**TINY, eval_size=16, omega=12.5))
     assert [network.layers[0].omega for network, _ in no_training] == [1.0, 12.5]
-    with pytest.raises(ValueError, match=r"omega is 12\.5, but uniform-phase, relu has none; leave it out, or choose"):
+    with pytest.raises(ValueError, match=r"omega is 12\.5, but none of uniform-phase, relu has one; leave it out"):
         compare_schemes("camera", ["uniform-phase", "relu"], Options(**TINY, omega=12.5))
 
 
@@ -134,7 +134,7 @@ def test_a_comparison_of_sounds_goes_where_it_is_told(here, no_training):
             compare_schemes("a.wav", ["sm20"], options, output=output)
 
 
-def test_compare_without_a_test_has_a_row_for_the_spline_all_the_same(run, here):
+def test_compare_without_a_test_has_a_row_for_the_spline_all_the_same(run, here, no_training):
     write_sound(here / "a.wav")
     code, out, _ = run("compare", "a.wav", "--schemes", "sm20", *TINY_ARGUMENTS)
     assert code == 0

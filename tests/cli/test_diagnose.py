@@ -24,13 +24,13 @@ def test_a_network_of_a_file_is_examined_where_it_was_fitted():
 
 
 def test_and_on_the_domain_that_it_was_fitted_on():
-    Image.fromarray(np.random.default_rng(0).integers(0, 255, (8, 16), dtype=np.uint8)).save("a.png")
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (8, 32), dtype=np.uint8)).save("a.png")
     stretched = image("a.png", extents=(-1.0, 1.0))
     save_drawn("a.uniphase", stretched)
     report = examine_signal("a.png", Options(), network="a.uniphase")
-    square = examine_signal("a.png", Options(), scheme="uniform-phase")
+    square = examine_signal("a.png", Options(width=8, depth=1))
     ratio = np.diag(square.data.structure_tensor) / np.diag(report.data.structure_tensor)
-    np.testing.assert_allclose(ratio, [4, 1], rtol=1e-3)  # twice the slope where the axis is half as long; a ridge
+    np.testing.assert_allclose(ratio, [16, 1], rtol=1e-3)  # 4 times the slope where the axis is a quarter; a ridge
 
 
 def test_a_picture_is_drawn_only_if_asked_for_and_never_replaced(here):

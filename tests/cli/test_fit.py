@@ -16,7 +16,7 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from helpers.small import TINY, TINY_ARGUMENTS, names, write_sound
+from helpers.small import TINY, TINY_ARGUMENTS, TINY_SOUND, names, write_sound
 from uniphase.cli.fit import prepare, run as run_job
 from uniphase.cli.options import Options
 from uniphase.jax.files import load_network
@@ -71,13 +71,14 @@ def test_fit_on_a_terminal_refreshes_a_table(run, monkeypatch):
 
 def test_fit_of_every_medium(run):
     rng = np.random.default_rng(0)
-    soundfile.write("sound.wav", rng.uniform(-0.5, 0.5, (300, 2)), 8000)
+    write_sound(Path("sound.wav"), 300)
     np.save("four.npy", rng.integers(0, 99, (4, 4, 4, 5, 3), dtype=np.uint8))
     Image.fromarray(rng.integers(0, 255, (9, 12, 3), dtype=np.uint8)).save("photo.png")
+    adam = ["--optimizer", "adam"]  # compiled in half the time
     for name, options in (
-        ("sound.wav", []),
-        ("four.npy", []),
-        ("photo.png", ["--space", "lab"]),
+        ("sound.wav", adam),
+        ("four.npy", adam),
+        ("photo.png", ["--space", "lab", *adam]),
     ):
         code, out, err = run("fit", name, *TINY_ARGUMENTS, *options, "--json")
         assert (code, err) == (0, "")
@@ -128,7 +129,7 @@ def test_the_picture_and_the_sound_are_of_what_was_measured(here, monkeypatch):
     monkeypatch.setattr(module, "render", lambda *args, **kw: rendered.append(render(*args, **kw)) or rendered[-1])
     monkeypatch.setattr("uniphase.plots.preview.write_preview", lambda *args: drawn.append(args[2]))
     write_sound(here / "a.wav")
-    run_job(prepare("a.wav", Options(**TINY | {"size": None})))
+    run_job(prepare("a.wav", Options(**TINY_SOUND)))
     assert len(rendered) == 1
     np.testing.assert_array_equal(drawn[0], rendered[0])
     written, _ = soundfile.read("a.fit.wav", always_2d=True)
@@ -227,7 +228,7 @@ KILLED = """
 import sys
 from uniphase.cli.fit import prepare, run
 from uniphase.cli.options import Options
-options = Options(size=8, eval_size=8, width=8, depth=1, steps=int(sys.argv[1]))
+options = Options(size=16, eval_size=16, width=16, depth=1, steps=int(sys.argv[1]))
 run(prepare("camera", options, output="killed.uniphase", resume=True), checkpoint_seconds=0.0)
 """
 
@@ -240,19 +241,19 @@ def steps_done(state: Path) -> int:
 
 
 def assert_same_bits(found: str, expected: str) -> None:
-    found, expected = load_file(found), load_file(expected)
-    assert found.keys() == expected.keys()
-    for name in expected:
-        assert found[name].tobytes() == expected[name].tobytes()
+    tensors, others = load_file(found), load_file(expected)
+    assert tensors.keys() == others.keys()
+    for name in others:
+        assert tensors[name].tobytes() == others[name].tobytes()
 
 
 def test_a_fit_killed_again_and_again_ends_with_the_same_bits(here):
     """Whatever it was doing: the state that each kill leaves is resumed to the end."""
-    steps, done, state = 2000, 0, here / "killed.uniphase.part"
-    options = Options(size=8, eval_size=8, width=8, depth=1, steps=steps)
+    steps, done, state = 600, 0, here / "killed.uniphase.part"
+    options = Options(**TINY | {"eval_size": 16, "steps": steps})
     run_job(prepare("camera", options, output="whole.uniphase"))
     cache = {"JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir)}
-    environment = os.environ | cache | {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}  # to start sooner
+    environment = os.environ | cache | {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}  # to start sooner
     for kill in range(2):
         process = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(steps)], env=environment, stderr=subprocess.PIPE, text=True

@@ -3,7 +3,7 @@ import pytest
 import soundfile
 from PIL import Image
 
-from helpers.small import TINY, TINY_ARGUMENTS, names, write_sound
+from helpers.small import TINY, TINY_ARGUMENTS, TINY_SOUND, names, write_sound
 from uniphase.cli.fit import prepare, run as run_job
 from uniphase.cli.options import Options
 
@@ -18,7 +18,7 @@ def test_the_input_is_never_replaced(here):
         prepare("b.fit.png", Options(), output="b.uniphase", force=True)
     write_sound(here / "a.wav")
     before = (here / "a.wav").read_bytes()
-    run_job(prepare("a.wav", Options(**TINY | {"size": None})))
+    run_job(prepare("a.wav", Options(**TINY_SOUND)))
     assert (here / "a.wav").read_bytes() == before
     assert names(here) == ["a.fit.png", "a.fit.wav", "a.uniphase", "a.wav", "b.fit.png"]
 
@@ -65,7 +65,7 @@ def test_only_errors_of_writing_are_reported_as_such(here):
 
 def test_a_sound_that_cannot_be_written(here, monkeypatch):
     write_sound(here / "a.wav")
-    job = prepare("a.wav", Options(**TINY | {"size": None}))
+    job = prepare("a.wav", Options(**TINY_SOUND))
 
     def fail(*_, **__):
         raise soundfile.SoundFileRuntimeError("System error.")

@@ -12,14 +12,18 @@ import soundfile
 TINY = {"size": 16, "width": 16, "depth": 1, "steps": 20}
 # The same as arguments of a command, without the size.
 TINY_ARGUMENTS = ["--width", "16", "--depth", "1", "--steps", "20"]
+# For sounds. Adam is compiled in half the time.
+TINY_SOUND = TINY | {"size": None, "optimizer": "adam"}
 
 
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def write_sound(path: Path, samples: int = 400) -> None:
-    soundfile.write(path, np.sin(np.arange(samples) / 5), 8000)
+def write_sound(path: Path, samples: int = 300) -> None:
+    """Write a stereo sound of 8,000 samples per second."""
+    phases = np.arange(samples) / 5
+    soundfile.write(path, np.stack([np.sin(phases), np.cos(phases) / 2], axis=1), 8000)
 
 
 def save_drawn(path: str, field, *, scheme: str = "uniform-phase"):

@@ -54,7 +54,7 @@ def compare(
         warnings.simplefilter("ignore", UserWarning)
     with terminal.fit_progress(quiet=json) as tell:
         callback = None if tell is None else lambda name, progress: tell(progress, name)
-        names, options = schemes.split(","), options or Options()
+        names, options = [name.strip() for name in schemes.split(",")], options or Options()
         result = compare_schemes(signal, names, options, seeds=seeds, output=output, force=force, callback=callback)
     if json:
         rows = [
@@ -141,11 +141,13 @@ def compare_schemes(
         ```
     """
     from ..plots.comparison import write_comparison, write_learning_curves
+    from ..plots.drawing import require_matplotlib
     from ..signals.metrics import evaluate
     from ..signals.splines import cubic_spline
     from .outputs import require_writable, writing
     from .subjects import choose_recipe, load_subject, make_blueprint, require_omega, shown_part
 
+    require_matplotlib()
     _require_distinct(schemes)
     require_omega(schemes, options)
     if seeds < 1:

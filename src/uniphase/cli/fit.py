@@ -147,9 +147,11 @@ def prepare(
         print(job.blueprint)
         ```
     """
+    from ..plots.drawing import require_matplotlib
     from .outputs import require_writable
     from .subjects import choose_recipe, draw_network, load_subject, make_blueprint, require_omega, require_seed
 
+    require_matplotlib()
     require_omega([scheme], options)
     require_seed(seed)
     subject = load_subject(signal, options)

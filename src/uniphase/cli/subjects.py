@@ -79,7 +79,8 @@ def require_omega(schemes: Sequence[str], options: Options) -> None:
         raise ValueError(f"omega is {omega}; it must be positive and finite")
     if not any(_has_omega(name) for name in schemes):
         known = ", ".join(name for name in SCHEMES if _has_omega(name))
-        raise ValueError(f"omega is {omega:g}, but {', '.join(schemes)} has none; leave it out, or choose from {known}")
+        lacking = f"{schemes[0]} has none" if len(schemes) == 1 else f"none of {', '.join(schemes)} has one"
+        raise ValueError(f"omega is {omega:g}, but {lacking}; leave it out, or choose from {known}")
 
 
 def _has_omega(scheme: str) -> bool:

@@ -19,6 +19,11 @@ _DPI = 120
 _POINTS = 2000
 
 
+def require_matplotlib() -> None:
+    """Raise an ImportError if Matplotlib is missing: before the work whose result will be drawn, not after it."""
+    import matplotlib.figure  # noqa: F401
+
+
 def new_figure(width: float, height: float) -> "Figure":
     """An empty figure, in inches. It belongs to no window."""
     from matplotlib.figure import Figure
