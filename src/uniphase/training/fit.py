@@ -281,10 +281,12 @@ def _fit_signal(
     field = _as_field(signal, size)
     values = Values(field, moments)
     default_width, default_depth = default_size(field)
-    blueprint = get_scheme(scheme).blueprint(
+    entry = get_scheme(scheme)
+    blueprint = entry.blueprint(
         values.signal_moments,
         width=default_width if width is None else width,
         depth=default_depth if depth is None else depth,
+        **(entry.sound if getattr(field, "medium", None) == "sound" else {}),
     )
     network = CoordinateMLP(blueprint, key=jax.random.key(seed))
     if progress and "callback" not in options:
