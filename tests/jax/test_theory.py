@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers.monte_carlo import excess, moment_excesses, moment_statistics
+from helpers.monte_carlo import compile_quickly, excess, moment_excesses, moment_statistics
 from uniphase.initialization.blueprint import Blueprint, LayerPlan
 from uniphase.initialization.distributions import Constant, Distribution, Normal, Uniform
 from uniphase.initialization.moments import prescribe_moments
@@ -32,20 +32,32 @@ def hidden_layers(width: int, depth: int, *, variance: float = 2.0, bias: Distri
 
 def ensemble(blueprint: Blueprint, statistic, inputs, networks: int) -> np.ndarray:
     """`statistic(network, x)` for every input x and for independent networks, in blocks that fit into memory."""
-    keys = jax.random.split(jax.random.key(0), networks)
-    inputs = jnp.asarray(inputs, jnp.result_type(float))
-    # Drawn outside of the compiled statistic, which is then the same for all laws.
-    blocks = [keys[start : start + 1000] for start in range(0, networks, 1000)]
-    draws = (jax.vmap(lambda key: CoordinateMLP(blueprint, key=key))(block) for block in blocks)
-    return np.concatenate([np.asarray(compiled(statistic)(draw, inputs), np.float64) for draw in draws], axis=1)
+    rng, inputs = np.random.default_rng(0), jnp.asarray(inputs, jnp.result_type(float))
+    blocks = (draw_networks(blueprint, min(1000, networks - start), rng) for start in range(0, networks, 1000))
+    return np.concatenate([np.asarray(compiled(statistic)(block, inputs), np.float64) for block in blocks], axis=1)
+
+
+def draw_networks(blueprint: Blueprint, count: int, rng: np.random.Generator) -> CoordinateMLP:
+    """Independent networks in one, along a first axis of every array.
+
+    The random numbers are NumPy's, which need no compiling for every shape. The laws make samples of them as always.
+    """
+    dtype = np.dtype(jnp.result_type(float))
+    standard = {"normal": rng.standard_normal, "uniform": rng.random, "zero": np.zeros}
+    arrays = [
+        law.sample(standard[law.standard]((count, *shape), dtype=dtype), lambda numbers: numbers.astype(dtype))
+        for plan in blueprint.layers
+        for law, shape in ((plan.weight, (plan.rows, plan.columns)), (plan.bias, (plan.rows,)))
+    ]
+    structure = jax.tree.structure(jax.eval_shape(lambda key: CoordinateMLP(blueprint, key=key), jax.random.key(0)))
+    return jax.tree.unflatten(structure, map(jnp.asarray, arrays))
 
 
 @functools.cache
 def compiled(statistic):
-    """Over networks and inputs. LLVM's optimizations would take several times as long as they save here."""
+    """The statistic over inputs and networks, the same for all laws."""
     over_inputs = jax.vmap(statistic, in_axes=(None, 0))
-    over_networks = jax.vmap(over_inputs, in_axes=(0, None), out_axes=1)
-    return jax.jit(over_networks, compiler_options={"xla_backend_optimization_level": 1})
+    return compile_quickly(jax.vmap(over_inputs, in_axes=(0, None), out_axes=1))
 
 
 @functools.cache

@@ -200,6 +200,7 @@ def _specialize(name: str):
 
 uniform_phase = _specialize("uniform-phase")
 sm20 = _specialize("sm20")
+siren = _specialize("siren")
 cvp26_0 = _specialize("cvp26-0")
 cvp26_1 = _specialize("cvp26-1")
 tanh_pe = _specialize("tanh-pe")
