@@ -97,6 +97,7 @@ def measure(signal: str, name: str, seed: int, seconds: float) -> dict:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = up.fit(network, field, recipe=recipe, seconds=seconds, test=test, moments=moments, seed=seed)
+    assert result.metrics is not None
     return {
         "signal": signal,
         "contender": name,
