@@ -208,6 +208,7 @@ def test_a_bias_whose_law_depends_on_the_inputs_needs_their_number():
     ("make", "shape", "message"),
     [
         (lambda: uniform_phase("input"), None, "target is .*, but uniform-phase matches the moments of a signal"),
+        (lambda: uniform_phase("hidden", omega=0.0), None, "omega is 0.0; it must be positive"),
         (lambda: uniform_phase("hidden", in_axis=-1), None, "in_axis is -1 and out_axis is -1; pass the two axes"),
         (lambda: uniform_phase("hidden", in_axis=2), None, "in_axis is 2 and out_axis is -1"),
         (lambda: initializers.from_scheme("unknown", "hidden"), None, "there is no scheme 'unknown'"),

@@ -91,6 +91,8 @@ def from_scheme(
     """
     if role not in get_args(Role):
         raise ValueError(f"role is {role!r}; it must be one of {', '.join(get_args(Role))}")
+    if not omega > 0:
+        raise ValueError(f"omega is {omega}; it must be positive")
     if {in_axis % 2, out_axis % 2} != {0, 1} or not all(-2 <= axis < 2 for axis in (in_axis, out_axis)):
         raise ValueError(
             f"in_axis is {in_axis} and out_axis is {out_axis}; pass the two axes of a kernel, "
