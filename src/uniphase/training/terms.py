@@ -29,6 +29,9 @@ class Term(Protocol):
 
     !!! example
         ```python
+        import equinox as eqx
+
+
         class Slopes(eqx.Module):
             positions: jax.Array  # (samples, in_size)
             slopes: jax.Array  # (samples, out_size, in_size)
