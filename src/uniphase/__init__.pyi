@@ -52,7 +52,7 @@ from .signals.images import image as image
 from .signals.metrics import Metrics as Metrics, evaluate as evaluate
 from .signals.sounds import audio as audio
 from .storage.network_file import NetworkFile as NetworkFile
-from .training.fit import Diverged as Diverged, Fit as Fit, Progress as Progress, fit as fit
+from .training.fit import fit as fit
 from .training.mup import (
     Rates as Rates,
     mup_output as mup_output,
@@ -60,5 +60,7 @@ from .training.mup import (
     scale_by_roles as scale_by_roles,
 )
 from .training.optimizers import unit_muon as unit_muon
+from .training.plan import Diverged as Diverged, Progress as Progress
 from .training.protocol import ProtocolFit as ProtocolFit, fit_together as fit_together
+from .training.result import Fit as Fit
 from .training.terms import Term as Term, Values as Values

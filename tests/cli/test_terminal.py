@@ -2,7 +2,7 @@ import pytest
 
 from uniphase.cli.terminal import fit_progress, lab_progress, number, print_plan, print_report, ranges, times, words
 from uniphase.lab.engine import Estimate, Progress as Standing
-from uniphase.training.fit import Progress
+from uniphase.training.plan import Progress
 
 
 def progress(step: int) -> Progress:

@@ -21,8 +21,9 @@ from uniphase.jax.render import evaluate_network
 from uniphase.recipe import Recipe
 from uniphase.signals.datasets import load
 from uniphase.signals.fields import Grid, Points
-from uniphase.training.fit import Diverged, fit
+from uniphase.training.fit import fit
 from uniphase.training.optimizers import unit_muon
+from uniphase.training.plan import Diverged
 from uniphase.training.sampling import choose
 from uniphase.training.terms import Values
 
@@ -172,7 +173,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path, optimizer, monkey
     recipe = Recipe(optimizer, 0.02, 0.1, 95, 100)
     whole = fit(network(), FIELD, recipe=recipe)
     path = tmp_path / "state"
-    monkeypatch.setattr("uniphase.training.fit._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("uniphase.training.plan._TELL_SECONDS", 0.0)
     for calls in (2, 3):
         with pytest.raises(KeyboardInterrupt):
             fit(network(), FIELD, recipe=recipe, checkpoint=path, resume=True, callback=Interrupt(calls))
@@ -183,7 +184,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path, optimizer, monkey
 
 def test_checkpoints_are_written_while_it_runs(tmp_path, monkeypatch):
     path, seen = tmp_path / "state", []
-    monkeypatch.setattr("uniphase.training.fit._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("uniphase.training.plan._TELL_SECONDS", 0.0)
     look = lambda progress: seen.append(path.exists())  # noqa: E731
     fit(network(), FIELD, steps=30, checkpoint=path, checkpoint_seconds=0.0, callback=look)
     assert seen == [True, True, True]  # it is written before the callback of every ten steps

@@ -1,8 +1,11 @@
+import dataclasses
+
 import jax
 import numpy as np
 import optax
 import pytest
 
+from uniphase.initialization.blueprint import Blueprint
 from uniphase.initialization.schemes import get_scheme, sm20, tanh_pe
 from uniphase.jax.network import CoordinateMLP
 from uniphase.training.mup import Rates, mup_output, mup_rates, role_rates, scale_by_roles
@@ -41,6 +44,13 @@ def test_every_array_has_the_rate_of_its_role(scheme):
 def test_a_frozen_encoding_does_not_move():
     network = CoordinateMLP(tanh_pe((2, 1), width=8, depth=1), key=jax.random.key(0))
     assert role_rates(network, Rates.uniform(1.0)).layers[0].weight == 0
+
+
+def test_neither_do_the_biases_of_a_frozen_layer():
+    plan = dataclasses.replace(sm20((2, 1), width=8, depth=1).layers[0], trainable=False)
+    frozen = Blueprint("frozen", (plan, *sm20((2, 1), width=8, depth=1).layers[1:]))
+    tree = role_rates(CoordinateMLP(frozen, key=jax.random.key(0)), Rates.uniform(1.0))
+    assert [layer.bias for layer in tree.layers] == [0.0, 1.0, None]
 
 
 def test_one_rate_for_all_is_the_rate_of_optax():

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ..recipe import Recipe
     from ..signals.fields import Grid
     from ..signals.metrics import Metrics
-    from ..training.fit import Fit, Progress
+    from ..training.plan import Progress
+    from ..training.result import Fit
     from .subjects import Subject
 
 
@@ -193,7 +194,8 @@ def _train(
     callback: "Callable[[str, Progress], Any] | None",
 ) -> "list[Fit]":
     """The runs of a scheme that did not diverge."""
-    from ..training.fit import Diverged, fit
+    from ..training.fit import fit
+    from ..training.plan import Diverged
     from .subjects import draw_network
 
     field, test, moments = subject

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..jax.network import CoordinateMLP
     from ..recipe import Recipe
     from ..signals.fields import Grid
-    from ..training.fit import Fit, Progress
+    from ..training.plan import Progress
+    from ..training.result import Fit
     from .subjects import Subject
 
 _STOPS = {"steps": "all of them", "seconds": "time limit reached", "target": "target reached"}
@@ -184,7 +185,8 @@ def run(
         result = run(prepare("camera", Options(size=16, steps=20)))
         ```
     """
-    from ..training.fit import Diverged, fit
+    from ..training.fit import fit
+    from ..training.plan import Diverged
     from .outputs import writing
 
     outputs, (field, test, moments) = job.outputs, job.subject

@@ -3,173 +3,41 @@
 The rule is `default_recipe`: Muon in the units of the signal, at a rate that depends on the depth alone.
 """
 
-import dataclasses
 import math
 import os
 import sys
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import Any, overload
 
 import equinox as eqx
 import jax
 import numpy as np
 import optax
-from jaxtyping import Float, PyTree
+from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
 from ..initialization.schemes import get_scheme
-from ..jax.files import save_network
 from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows
-from ..jax.render import evaluate_network, predict, render
+from ..jax.render import evaluate_network, predict
 from ..recipe import Optimizer, Recipe, Units, default_recipe, default_size, position_moments
 from ..signals.arrays import array
 from ..signals.datasets import load
 from ..signals.fields import Extent, Field, Grid, Points
-from ..signals.metrics import Metrics, evaluate
+from ..signals.metrics import evaluate
 from ..signals.paths import FilePath
-from ..storage.network_file import NetworkFile
 from .loop import Checkpoint, State, Training, identify
 from .optimizers import as_arrays, muon_in_units
+from .plan import FallingPlan, Progress
+from .result import Fit
 from .sampling import replicate
 from .step import Problem, initial_state, split_network
 from .terms import Terms, Values, as_terms, prepare
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-# Steps of one call of the compiled loop. The guard looks at their mean loss, so it is part of what a fit computes.
-_CALL = 10
-# A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
-_EXPLOSION, _RETRIES = 10.0, 5
-_TELL_SECONDS = 0.5
 # Predictions of more numbers are not kept with a fit.
 _KEPT = 1 << 25
-
-Stop = Literal["steps", "seconds", "target"]
-
-
-class Progress(NamedTuple):
-    """What a callback of `fit` is told about the latest steps.
-
-    - `step`, `steps`: how far the fit is.
-    - `mse`, `snr_db`, `psnr_db`: of the latest steps. For terms other than the values of a field, `mse` is the loss and
-        `psnr_db` is NaN.
-    - `steps_per_second`, `seconds_left`: speed, and the time that is left.
-    """
-
-    step: int
-    steps: int
-    mse: float
-    snr_db: float
-    psnr_db: float
-    steps_per_second: float
-    seconds_left: float
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """The result of `fit`.
-
-    - `network`: the fitted network.
-    - `metrics`, `test_metrics`: over all samples of the field, and of the test field if there was one. `None` if no
-        field was among the terms.
-    - `losses`: the mean squared error of every step, before its update and on its batch. With terms other than the
-        values of one field: the sum of their losses, each in its own units.
-    - `stop`: why it ended: `"steps"`, `"seconds"` or `"target"`.
-    - `steps`, `seconds`, `recipe`, `seed`: what was done.
-    - `field`, `moments`, `blueprint`: what it was fitted to, and what the network was drawn from, where that is known.
-    - `prediction`: the values of the network at the samples of the field; `None` if they are too many to be kept.
-
-    !!! example
-        ```python
-        result = fit("camera", size=16, steps=20, progress=False)
-        result.render((64, 64))
-        result.save("camera.uniphase")
-        result.plot().savefig("camera.png")
-        ```
-    """
-
-    network: Any
-    metrics: Metrics | None
-    test_metrics: Metrics | None
-    losses: Float[np.ndarray, " steps"]
-    stop: Stop
-    steps: int
-    seconds: float
-    recipe: Recipe
-    seed: int
-    field: Field | None
-    moments: Moments | None
-    blueprint: Blueprint | None
-    prediction: np.ndarray | None
-
-    def render(self, shape: Sequence[int] | None = None, **options: Any) -> Float[np.ndarray, "..."]:
-        """The values of the network on a grid over the domain of the field.
-
-        **Arguments:**
-
-        - `shape`: samples along each axis. Default: those of the field.
-        - `options`: `region` and `derivative`, as for `uniphase.render`.
-        """
-        field = self._require_field("render")
-        if isinstance(field, Grid):
-            shape = field.shape if shape is None else shape
-            return render(self.network, shape, extents=field.extents, align=field.align, **options)
-        if shape is None:
-            raise ValueError("shape is None, but scattered points have none; pass the samples along each axis")
-        box = list(zip(field.positions.min(axis=0).tolist(), field.positions.max(axis=0).tolist(), strict=True))
-        return render(self.network, shape, extents=box, **options)
-
-    def save(self, path: FilePath, *, training: dict[str, Any] | None = None) -> None:
-        """Write the network to a `.uniphase` file, which `load_network` reads.
-
-        **Arguments:**
-
-        - `path`: where to.
-        - `training`: what else to keep about how it was made, as JSON can hold it.
-        """
-        notes = {
-            "recipe": dataclasses.asdict(self.recipe),
-            "seed": self.seed,
-            "steps": self.steps,
-            "seconds": self.seconds,
-            "stop": self.stop,
-            "test_metrics": None if self.test_metrics is None else self.test_metrics.to_dict(),
-        }
-        file = NetworkFile.of(
-            self.network,
-            self._require_field("save"),
-            blueprint=self.blueprint,
-            moments=self.moments,
-            metrics=self.metrics,
-            training={**(training or {}), **notes},
-        )
-        save_network(path, file)
-
-    def plot(self) -> "Figure":
-        """A figure of the field, the fit, the error and the losses. It needs matplotlib."""
-        from ..plots.preview import preview_figure
-
-        field = self._require_field("plot")
-        if not isinstance(field, Grid):
-            raise ValueError("scattered points have no picture of their own; draw render(shape) on a grid")
-        assert self.metrics is not None
-        prediction = predict(self.network, field) if self.prediction is None else self.prediction
-        return preview_figure(field, prediction, self.losses, self.metrics, "")
-
-    def _require_field(self, method: str) -> Field:
-        if self.field is None:
-            raise ValueError(f"{method} needs a field, and none was among the terms; use uniphase.render and others")
-        return self.field
-
-
-class Diverged(RuntimeError):
-    """A fit that exploded again and again, at ever smaller rates."""
 
 
 @overload
@@ -348,7 +216,7 @@ def _fit_network(
     prepared = tuple(prepare(term, dtype) for term in known)
     problem = Problem(prepared, frozen, static, settings, rule, recipe.batch)
     scale = values.variance if values is not None and len(known) == 1 else 1.0
-    plan = _FallingPlan(recipe, seconds, target_db, scale, None if values is None else values.field, callback)
+    plan = FallingPlan(recipe, seconds, target_db, scale, None if values is None else values.field, callback)
     identity = (
         "" if checkpoint is None else identify((recipe, seed, eqx.tree_pformat(static)), (parameters, frozen), known)
     )
@@ -453,68 +321,3 @@ class RecipeRule:
             return self.given
         direction = muon_in_units(network, settings) if self.name == "muon" else optax.scale_by_adam()
         return optax.chain(direction, optax.scale(-1.0))
-
-
-@dataclass(frozen=True)
-class _FallingPlan:
-    """A rate that falls along a cosine with the share of steps or of time, and a guard against divergence."""
-
-    recipe: Recipe
-    seconds: float | None
-    target_db: float | None
-    scale: float  # what a loss of 1 is as a mean squared error
-    field: Field | None
-    callback: Callable[[Progress], Any] | None
-    most: int = _CALL
-    told: list[float] = dataclasses.field(default_factory=lambda: [0.0])
-
-    @property
-    def steps(self) -> int:
-        return self.recipe.steps
-
-    def count(self, state: State) -> int:
-        return self.most
-
-    def factors(self, state: State) -> np.ndarray:
-        recipe = self.recipe
-        share = (state.step + np.arange(self.most)) / recipe.steps
-        if self.seconds is not None:
-            share = np.maximum(share, state.seconds / self.seconds)
-        fall = (1 + np.cos(np.pi * np.minimum(share, 1.0))) / 2
-        rates = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
-        return np.float32(state.rate_scale) * rates.astype(np.float32)
-
-    def review(self, good: State, state: State, losses: np.ndarray) -> State:
-        """Back to the last good state with half the rate, if the loss exploded."""
-        if state.latest < _EXPLOSION * min(state.best, float(losses[0])):  # nan is not less either
-            return replace(state, best=min(state.best, state.latest))
-        retreats = state.retreats + 1
-        message = f"the loss exploded at step {state.step}"
-        if retreats > _RETRIES:
-            raise Diverged(f"{message}, for the {retreats}th time although the rate was halved each time; lower it")
-        warnings.warn(f"{message}; going on from step {good.step} with half the rate", stacklevel=2)
-        return replace(good, rate_scale=state.rate_scale / 2, retreats=retreats, seconds=state.seconds)
-
-    def after_call(self, state: State) -> str | None:
-        now = time.perf_counter()
-        due = now - self.told[0] > _TELL_SECONDS or state.step == self.steps
-        if self.callback is not None and due:
-            self.callback(self._progress(state))
-            self.told[0] = now
-        if self.target_db is not None and _decibels(state.latest) >= self.target_db:
-            return "target"
-        return "seconds" if self.seconds is not None and state.seconds >= self.seconds else None
-
-    def _progress(self, state: State) -> Progress:
-        mse, peak = self.scale * state.latest, math.nan
-        if self.field is not None:
-            low, high = self.field.value_range
-            peak = _decibels(mse / (high - low) ** 2) if high > low else math.inf
-        speed = state.step / state.seconds
-        left = (self.steps - state.step) / speed
-        left = left if self.seconds is None else min(left, max(0.0, self.seconds - state.seconds))
-        return Progress(state.step, self.steps, mse, _decibels(state.latest), peak, speed, left)
-
-
-def _decibels(loss: float) -> float:
-    return -10 * math.log10(loss) if loss > 0 else math.inf

@@ -90,21 +90,21 @@ def mup_output(network: CoordinateMLP, *, base_width: int) -> CoordinateMLP:
 
 
 def role_rates(network: CoordinateMLP, rates: Rates) -> PyTree[float]:
-    """The rate of every array of a network, in a tree of its structure. Weights that are not trained have 0.
+    """The rate of every array of a network, in a tree of its structure; 0 for the arrays of a frozen layer.
 
     !!! example
         ```python
-        from uniphase.mup import role_rates
+        from uniphase.training.mup import role_rates
 
         role_rates(network, Rates.uniform(1e-4)).layers[0].weight  # 0.0001
         ```
     """
     tree = eqx.filter(network, eqx.is_array)
     for i, layer in enumerate(network.layers):
-        rate = getattr(rates, layer.role) if layer.trainable else 0.0
-        tree = eqx.tree_at(lambda t, i=i: t.layers[i].weight, tree, rate)
+        weight, bias = (getattr(rates, layer.role), rates.bias) if layer.trainable else (0.0, 0.0)
+        tree = eqx.tree_at(lambda t, i=i: t.layers[i].weight, tree, weight)
         if layer.bias is not None:
-            tree = eqx.tree_at(lambda t, i=i: t.layers[i].bias, tree, rates.bias)
+            tree = eqx.tree_at(lambda t, i=i: t.layers[i].bias, tree, bias)
     return tree
 
 

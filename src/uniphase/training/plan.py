@@ -1,0 +1,108 @@
+"""The plan of a fit: a rate that falls along a cosine, progress, reasons to stop, and the guard against divergence."""
+
+import dataclasses
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..recipe import Recipe
+from ..signals.fields import Field
+from .loop import State
+
+# Steps of one call of the compiled loop. The guard looks at their mean loss, so it is part of what a fit computes.
+_CALL = 10
+# A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
+_EXPLOSION, _RETRIES = 10.0, 5
+_TELL_SECONDS = 0.5
+
+
+class Progress(NamedTuple):
+    """What a callback of `fit` is told about the latest steps.
+
+    - `step`, `steps`: how far the fit is.
+    - `mse`, `snr_db`, `psnr_db`: of the latest steps. For terms other than the values of a field, `mse` is the loss and
+        `psnr_db` is NaN.
+    - `steps_per_second`, `seconds_left`: speed, and the time that is left.
+    """
+
+    step: int
+    steps: int
+    mse: float
+    snr_db: float
+    psnr_db: float
+    steps_per_second: float
+    seconds_left: float
+
+
+class Diverged(RuntimeError):
+    """A fit that exploded again and again, at ever smaller rates."""
+
+
+@dataclass(frozen=True)
+class FallingPlan:
+    """A rate that falls along a cosine with the share of steps or of time, and a guard against divergence."""
+
+    recipe: Recipe
+    seconds: float | None
+    target_db: float | None
+    scale: float  # what a loss of 1 is as a mean squared error
+    field: Field | None
+    callback: Callable[[Progress], Any] | None
+    most: int = _CALL
+    told: list[float] = dataclasses.field(default_factory=lambda: [0.0])
+
+    @property
+    def steps(self) -> int:
+        return self.recipe.steps
+
+    def count(self, state: State) -> int:
+        return self.most
+
+    def factors(self, state: State) -> np.ndarray:
+        recipe = self.recipe
+        share = (state.step + np.arange(self.most)) / recipe.steps
+        if self.seconds is not None:
+            share = np.maximum(share, state.seconds / self.seconds)
+        fall = (1 + np.cos(np.pi * np.minimum(share, 1.0))) / 2
+        rates = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
+        return np.float32(state.rate_scale) * rates.astype(np.float32)
+
+    def review(self, good: State, state: State, losses: np.ndarray) -> State:
+        """Back to the last good state with half the rate, if the loss exploded."""
+        if state.latest < _EXPLOSION * min(state.best, float(losses[0])):  # nan is not less either
+            return replace(state, best=min(state.best, state.latest))
+        retreats = state.retreats + 1
+        message = f"the loss exploded at step {state.step}"
+        if retreats > _RETRIES:
+            raise Diverged(f"{message}, for the {retreats}th time although the rate was halved each time; lower it")
+        warnings.warn(f"{message}; going on from step {good.step} with half the rate", stacklevel=2)
+        return replace(good, rate_scale=state.rate_scale / 2, retreats=retreats, seconds=state.seconds)
+
+    def after_call(self, state: State) -> str | None:
+        now = time.perf_counter()
+        due = now - self.told[0] > _TELL_SECONDS or state.step == self.steps
+        if self.callback is not None and due:
+            self.callback(self._progress(state))
+            self.told[0] = now
+        if self.target_db is not None and _decibels(state.latest) >= self.target_db:
+            return "target"
+        return "seconds" if self.seconds is not None and state.seconds >= self.seconds else None
+
+    def _progress(self, state: State) -> Progress:
+        mse, peak = self.scale * state.latest, math.nan
+        if self.field is not None:
+            low, high = self.field.value_range
+            peak = _decibels(mse / (high - low) ** 2) if high > low else math.inf
+        speed = state.step / state.seconds
+        left = (self.steps - state.step) / speed
+        left = left if self.seconds is None else min(left, max(0.0, self.seconds - state.seconds))
+        return Progress(state.step, self.steps, mse, _decibels(state.latest), peak, speed, left)
+
+
+def _decibels(loss: float) -> float:
+    return -10 * math.log10(loss) if loss > 0 else math.inf

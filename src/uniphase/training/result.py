@@ -1,0 +1,121 @@
+"""The result of a fit."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from ..initialization.blueprint import Blueprint
+from ..initialization.moments import Moments
+from ..jax.files import save_network
+from ..jax.render import predict, render
+from ..recipe import Recipe
+from ..signals.fields import Field, Grid
+from ..signals.metrics import Metrics
+from ..signals.paths import FilePath
+from ..storage.network_file import NetworkFile
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Stop = Literal["steps", "seconds", "target"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The result of `fit`.
+
+    - `network`: the fitted network.
+    - `metrics`, `test_metrics`: over all samples of the field, and of the test field if there was one. `None` if no
+        field was among the terms.
+    - `losses`: the mean squared error of every step, before its update and on its batch. With terms other than the
+        values of one field: the sum of their losses, each in its own units.
+    - `stop`: why it ended: `"steps"`, `"seconds"` or `"target"`.
+    - `steps`, `seconds`, `recipe`, `seed`: what was done.
+    - `field`, `moments`, `blueprint`: what it was fitted to, and what the network was drawn from, where that is known.
+    - `prediction`: the values of the network at the samples of the field; `None` if they are too many to be kept.
+
+    !!! example
+        ```python
+        result = fit("camera", size=16, steps=20, progress=False)
+        result.render((64, 64))
+        result.save("camera.uniphase")
+        result.plot().savefig("camera.png")
+        ```
+    """
+
+    network: Any
+    metrics: Metrics | None
+    test_metrics: Metrics | None
+    losses: Float[np.ndarray, " steps"]
+    stop: Stop
+    steps: int
+    seconds: float
+    recipe: Recipe
+    seed: int
+    field: Field | None
+    moments: Moments | None
+    blueprint: Blueprint | None
+    prediction: np.ndarray | None
+
+    def render(self, shape: Sequence[int] | None = None, **options: Any) -> Float[np.ndarray, "..."]:
+        """The values of the network on a grid over the domain of the field.
+
+        **Arguments:**
+
+        - `shape`: samples along each axis. Default: those of the field.
+        - `options`: `region` and `derivative`, as for `uniphase.render`.
+        """
+        field = self._require_field("render")
+        if isinstance(field, Grid):
+            shape = field.shape if shape is None else shape
+            return render(self.network, shape, extents=field.extents, align=field.align, **options)
+        if shape is None:
+            raise ValueError("shape is None, but scattered points have none; pass the samples along each axis")
+        box = list(zip(field.positions.min(axis=0).tolist(), field.positions.max(axis=0).tolist(), strict=True))
+        return render(self.network, shape, extents=box, **options)
+
+    def save(self, path: FilePath, *, training: dict[str, Any] | None = None) -> None:
+        """Write the network to a `.uniphase` file, which `load_network` reads.
+
+        **Arguments:**
+
+        - `path`: where to.
+        - `training`: what else to keep about how it was made, as JSON can hold it.
+        """
+        notes = {
+            "recipe": dataclasses.asdict(self.recipe),
+            "seed": self.seed,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "stop": self.stop,
+            "test_metrics": None if self.test_metrics is None else self.test_metrics.to_dict(),
+        }
+        file = NetworkFile.of(
+            self.network,
+            self._require_field("save"),
+            blueprint=self.blueprint,
+            moments=self.moments,
+            metrics=self.metrics,
+            training={**(training or {}), **notes},
+        )
+        save_network(path, file)
+
+    def plot(self) -> "Figure":
+        """A figure of the field, the fit, the error and the losses. It needs matplotlib."""
+        from ..plots.preview import preview_figure
+
+        field = self._require_field("plot")
+        if not isinstance(field, Grid):
+            raise ValueError("scattered points have no picture of their own; draw render(shape) on a grid")
+        assert self.metrics is not None
+        prediction = predict(self.network, field) if self.prediction is None else self.prediction
+        return preview_figure(field, prediction, self.losses, self.metrics, "")
+
+    def _require_field(self, method: str) -> Field:
+        if self.field is None:
+            raise ValueError(f"{method} needs a field, and none was among the terms; use uniphase.render and others")
+        return self.field
