@@ -178,7 +178,7 @@ def test_a_single_precision_network_where_double_is_enabled(x64):
 def test_memory_on_the_device_is_bounded(width, derivative):
     """What the compiler sets aside for a chunk of 8192 × 8192 pixels."""
     net = draw(sm20((2, 3), width=width, depth=2))
-    size = module._chunk_size(net, 8192 * 8192, derivative)
+    size = module._chunk_size(net, 8192 * 8192, 2, derivative)
     origin = jnp.zeros(2)
     lowered = module._render_chunk.lower(net, jnp.int32(0), size, (8192, 8192), origin, origin, derivative)
     memory = lowered.compile().compiled.memory_analysis()
