@@ -182,6 +182,16 @@ def test_contradictory_arguments_are_refused(arguments, message, tmp_path, sums)
         reproduce(experiment(sums), "quick", **({"seeds": 1, "store": Store(tmp_path)} | arguments))
 
 
+def test_a_refused_address_leaves_no_client_behind(tmp_path, sums):
+    """One that is collected while another is made would wait for a lock that the other holds, for ever."""
+    from distributed import Client
+
+    before = set(Client._instances)
+    with pytest.raises(ValueError, match="address is 'there'"):
+        reproduce(experiment(sums), "quick", 1, Store(tmp_path), engine="dask", address="there")
+    assert set(Client._instances) == before
+
+
 def test_without_dask_it_says_what_to_install(tmp_path, sums, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"needs distributed; pip install 'uniphase\[distributed\]'"):

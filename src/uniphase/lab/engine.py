@@ -247,11 +247,13 @@ def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
 
 def _connect(address: str) -> "Client":
     from distributed import Client
+    from distributed.comm import get_address_host_port
 
     try:
-        return Client(address)
+        get_address_host_port(address)  # a Client that fails half-made may block the process when it is collected
     except ValueError as error:
         raise ValueError(f"address is {address!r} ({error}); pass that of a scheduler, as tcp://host:8786") from error
+    return Client(address)
 
 
 def worker_environments(workers: int | None) -> list[dict[str, str]]:
