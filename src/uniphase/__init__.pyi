@@ -3,6 +3,7 @@ from .initialization.blueprint import Blueprint as Blueprint, LayerPlan as Layer
 from .initialization.moments import (
     Moments as Moments,
     estimate_moments as estimate_moments,
+    estimate_noise as estimate_noise,
     prescribe_moments as prescribe_moments,
 )
 from .initialization.schemes import (
@@ -52,6 +53,7 @@ from .signals.images import image as image
 from .signals.metrics import Metrics as Metrics, evaluate as evaluate
 from .signals.sounds import audio as audio
 from .storage.network_file import NetworkFile as NetworkFile
+from .training.averages import Averages as Averages
 from .training.fit import fit as fit
 from .training.mup import (
     Rates as Rates,
@@ -62,5 +64,12 @@ from .training.mup import (
 from .training.optimizers import unit_muon as unit_muon
 from .training.plan import Diverged as Diverged, Progress as Progress
 from .training.protocol import ProtocolFit as ProtocolFit, fit_together as fit_together
+from .training.regions import (
+    Boxes as Boxes,
+    Cells as Cells,
+    Gaussians as Gaussians,
+    Rays as Rays,
+    Regions as Regions,
+)
 from .training.result import Fit as Fit
 from .training.terms import Term as Term, Values as Values

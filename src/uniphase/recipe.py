@@ -49,6 +49,17 @@ class Recipe:
 
 
 @runtime_checkable
+class Observed(Protocol):
+    """What has a number of samples and of channels: a field, or the observations of a term."""
+
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def out_size(self) -> int: ...
+
+
+@runtime_checkable
 class Layered(Protocol):
     """A network of any framework: its layers have a `role`, as those of a blueprint have."""
 
@@ -56,7 +67,7 @@ class Layered(Protocol):
     def layers(self) -> Any: ...
 
 
-def default_size(field: Field) -> tuple[int, int]:
+def default_size(field: Observed) -> tuple[int, int]:
     """The width and depth for a field: 256 and 3, and a smaller width below 25,600 values.
 
     The depth is the number of N×N matrices between the input and the output layer; `eqx.nn.MLP` counts one more.
@@ -84,7 +95,7 @@ def default_rate(network: Layered) -> float:
     return 0.25 / (1 + sum(layer.role == "hidden" for layer in network.layers))
 
 
-def default_recipe(field: Field | None, network: Layered | None) -> Recipe:
+def default_recipe(field: Observed | None, network: Layered | None) -> Recipe:
     """The default recipe, which follows from the size of the signal.
 
     Muon in the units of the signal at `default_rate`, falling to a hundredth along a cosine, with 8,192 samples per
@@ -93,7 +104,7 @@ def default_recipe(field: Field | None, network: Layered | None) -> Recipe:
 
     **Arguments:**
 
-    - `field`: what is fitted. `None`: nothing that has a number of samples, such as an equation.
+    - `field`: what is fitted: a field, or a term with a number of samples. `None`: one without, such as an equation.
     - `network`: one whose layers have roles. `None`: any other network, which is trained by Adam at 1e-3.
 
     !!! example

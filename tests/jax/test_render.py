@@ -180,7 +180,7 @@ def test_memory_on_the_device_is_bounded(width, derivative):
     net = draw(sm20((2, 3), width=width, depth=2))
     size = module._chunk_size(net, 8192 * 8192, 2, derivative)
     origin = jnp.zeros(2)
-    lowered = module._render_chunk.lower(net, jnp.int32(0), size, (8192, 8192), origin, origin, derivative)
+    lowered = module._render_chunk.lower(net, jnp.int32(0), size, (8192, 8192), origin, origin, derivative, None)
     memory = lowered.compile().compiled.memory_analysis()
     # the activations, and as much again for what the compiler does not keep in place
     assert memory.temp_size_in_bytes + memory.output_size_in_bytes < 2 * module._CHUNK_BYTES

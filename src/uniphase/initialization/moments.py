@@ -6,6 +6,7 @@ outputs by the coordinates.
 """
 
 import functools
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.ndimage import sobel
 from scipy.spatial import KDTree
+from skimage.restoration import estimate_sigma
 
 from ..signals.fields import Field, Grid, Points, slabs
 
@@ -26,6 +28,8 @@ EPSILON = 1e-6
 RELATIVE_RIDGE = 1e-6
 # A channel whose standard deviation is below this fraction of its mean is constant: the rest is rounding.
 _ROUNDING = 1e-12
+# Slopes of fewer whole stencils of a grid say little; then those at scattered points are taken.
+_FEW_SLOPES = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +77,15 @@ class Moments:
         return "\n".join(f"{name}\n{indent(np.array2string(value, precision=6), '  ')}" for name, value in rows)
 
 
-def estimate_moments(field: Field, *, epsilon: float | None = None) -> Moments:
+def estimate_moments(field: Field, *, epsilon: float | None = None, noise: float = 0.0) -> Moments:
     r"""Estimate the moments of a sampled field.
 
     $$\hat\Omega = \frac1m \sum_i J_i^\top Σ_ε^{-1} J_i + R_Ω, \quad Σ_ε = \hat\Sigma + R_Σ$$
 
     with the unbiased sample covariance. On a grid the derivatives are Sobel differences, as in the paper; at scattered
-    points they are local linear regressions over nearest neighbours. The field is read once, a slab at a time.
+    points they are local linear regressions over nearest neighbours. The field is read once, a slab at a time. Where
+    samples of a grid are missing, derivatives are taken only where all samples that they need are known; if there are
+    few such places, as at scattered points.
 
     The diagonal ridges R make singular matrices invertible. By default they are a millionth of each channel's
     variance, and of each coordinate's own entry of Ω, so that nothing depends on the units of either.
@@ -88,6 +94,8 @@ def estimate_moments(field: Field, *, epsilon: float | None = None) -> Moments:
 
     - `field`: a `Grid` or `Points`.
     - `epsilon`: the paper's ridges instead: R = εI for both, with ε = 1e-6 (`EPSILON`) there.
+    - `noise`: the standard deviation of white noise in the values, see `estimate_noise`. What it adds to the variances
+        and to the slopes is taken out, so that the moments are those of the field without it.
 
     **Returns:**
 
@@ -101,9 +109,56 @@ def estimate_moments(field: Field, *, epsilon: float | None = None) -> Moments:
     """
     if epsilon is not None and not epsilon > 0:
         raise ValueError(f"epsilon is {epsilon}; it must be positive, so that constant channels can be inverted")
-    statistics = _grid_statistics(field) if isinstance(field, Grid) else _point_statistics(field)
-    _warn_if_flat(statistics[0], statistics[1], epsilon)
-    return combine_statistics(*statistics, half_widths=_half_widths(field), epsilon=epsilon)
+    if not 0 <= noise < math.inf:
+        raise ValueError(f"noise is {noise}; pass a standard deviation, at least 0 and finite")
+    mean, covariance, products, noise_products = (
+        _grid_statistics(field) if isinstance(field, Grid) else _point_statistics(field)
+    )
+    if noise:
+        covariance, products = _without_noise(covariance, products, noise_products, noise)
+    _warn_if_flat(mean, covariance, epsilon)
+    return combine_statistics(mean, covariance, products, half_widths=_half_widths(field), epsilon=epsilon)
+
+
+def estimate_noise(field: Grid) -> float:
+    """The standard deviation of white noise in the values of a grid, by `skimage.restoration.estimate_sigma`.
+
+    It goes by the finest wavelet coefficients of each channel, most of which are noise. Fine texture is taken for noise
+    as well, so where the level is known, give it instead. The mean over the channels is returned.
+
+    !!! example
+        ```python
+        noisy = Grid(field.values + np.random.default_rng(0).normal(0, 0.1, field.values.shape))
+        estimate_noise(noisy)  # about 0.1
+        ```
+    """
+    if not isinstance(field, Grid) or field.missing is not None:
+        what = "are scattered" if not isinstance(field, Grid) else "are missing in places"
+        raise ValueError(f"the noise of samples that {what} cannot be estimated; pass its standard deviation")
+    return float(np.mean(estimate_sigma(field.values.astype(np.float64), channel_axis=-1)))
+
+
+def _without_noise(
+    covariance: np.ndarray, products: np.ndarray, noise_products: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The covariance and the slope products of a field, from those of the field with white noise added.
+
+    Noise of the channels is independent, and differences of noise are not detail. What is left may be less than nothing
+    where there is more noise than signal; it then is a thousandth of what was there.
+    """
+    channels, axes = products.shape[:2]
+    cleaned = _at_least(covariance - noise**2 * np.eye(channels), 1e-3 * covariance)
+    taken = np.einsum("kl,ab->kalb", noise**2 * np.eye(channels), noise_products)
+    flat = (products - taken).reshape(channels * axes, channels * axes)
+    slopes = _at_least(flat, 1e-3 * products.reshape(flat.shape))
+    return cleaned, slopes.reshape(products.shape)
+
+
+def _at_least(matrix: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """The symmetric matrix, raised along its own axes to what the positive semidefinite `least` has there."""
+    values, vectors = np.linalg.eigh(matrix)
+    floor = np.einsum("ai,ab,bi->i", vectors, least, vectors)
+    return (vectors * np.maximum(values, floor)) @ vectors.T
 
 
 def combine_statistics(
@@ -184,12 +239,13 @@ def prescribe_moments(
     return Moments(mean.copy(), covariance, omega)
 
 
-_Statistics = tuple[np.ndarray, np.ndarray, np.ndarray]  # mean, covariance, products
+# Mean, covariance and products of slopes; and the products of slopes of white noise of variance 1.
+_Statistics = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def _grid_statistics(grid: Grid) -> _Statistics:
     channels, axes = grid.out_size, grid.in_size
-    shift = None
+    shift, known, whole = None, 0, 0
     total, squares = np.zeros(channels), np.zeros((channels, channels))
     products = np.zeros((channels * axes, channels * axes))
     for axis, start, stop in slabs(grid.shape, limit=(1 << 19) // channels):
@@ -199,20 +255,41 @@ def _grid_statistics(grid: Grid) -> _Statistics:
         slab = np.moveaxis(grid.values[(*outer, slice(low, high))], -1, 0).astype(np.float64, order="C")
         inner = (*outer, slice(start - low, stop - low))
         inside = slab[(slice(None), *inner)].reshape(channels, -1)  # (channels, samples)
+        slopes = np.stack([_derivative(f, a, grid.spacing[a])[inner].ravel() for f in slab for a in range(axes)])
+        if grid.missing is not None:  # a difference with NaN is NaN
+            inside, slopes = (numbers[:, ~np.isnan(numbers).any(axis=0)] for numbers in (inside, slopes))
+        if inside.size == 0:
+            continue
         shift = inside.mean(axis=1, keepdims=True) if shift is None else shift
         total += (inside - shift).sum(axis=1)
         squares += (inside - shift) @ (inside - shift).T
-        slopes = np.stack([_derivative(f, a, grid.spacing[a])[inner].ravel() for f in slab for a in range(axes)])
         products += slopes @ slopes.T
+        known, whole = known + inside.shape[1], whole + slopes.shape[1]
     assert shift is not None
-    m = grid.samples
-    covariance = (squares - np.outer(total, total) / m) / (m - 1)
-    return shift[:, 0] + total / m, covariance, (products / m).reshape(channels, axes, channels, axes)
+    if whole < min(_FEW_SLOPES, known):
+        return _point_statistics(_known_points(grid))
+    covariance = (squares - np.outer(total, total) / known) / (known - 1)
+    products = (products / whole).reshape(channels, axes, channels, axes)
+    return shift[:, 0] + total / known, covariance, products, _noise_of_differences(grid)
+
+
+def _known_points(grid: Grid) -> Points:
+    known = ~grid.missing if grid.missing is not None else slice(None)
+    return Points(grid.coordinates()[known], grid.flat_values()[known])
 
 
 def _derivative(channel: np.ndarray, axis: int, spacing: float) -> np.ndarray:
     # Sobel's centered difference weighs 2 and its smoothing [1, 2, 1] weighs 4 along each of the other axes.
     return sobel(channel, axis=axis) / (spacing * 2 * 4 ** (channel.ndim - 1))
+
+
+def _noise_of_differences(grid: Grid) -> np.ndarray:
+    """What white noise of variance 1 adds to the products of `_derivative`: the squared weights of its stencil.
+
+    The smoothing has the weights [1, 2, 1]/4, and [3, 1]/4 at the ends, where the end is repeated.
+    """
+    smoothing = np.array([(6 * (n - 2) + 2 * 10) / (16 * n) for n in grid.shape])
+    return np.diag([0.5 / h**2 * smoothing.prod() / smoothing[a] for a, h in enumerate(grid.spacing)])
 
 
 def _point_statistics(points: Points) -> _Statistics:
@@ -229,9 +306,10 @@ def _point_statistics(points: Points) -> _Statistics:
     np.add.at(grouped, group.ravel(), values)
     grouped /= counts[:, None]
     scaled, unscale = _whiten(positions)
-    products = functools.reduce(np.add, _slope_products(scaled, grouped, counts / len(values)))
+    parts = list(_slope_products(scaled, grouped, counts))
+    products, noise = (functools.reduce(np.add, part) for part in zip(*parts, strict=True))
     products = np.einsum("kalb,ac,bd->kcld", products, unscale, unscale)
-    return values.mean(axis=0), np.atleast_2d(np.cov(values.T, ddof=1)), products
+    return values.mean(axis=0), np.atleast_2d(np.cov(values.T, ddof=1)), products, unscale.T @ noise @ unscale
 
 
 def _whiten(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -248,8 +326,14 @@ def _whiten(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return centered @ unscale.T, unscale
 
 
-def _slope_products(positions: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
-    """Weighted sums of slope products, a block of points at a time; a slope is fitted to 3·in_size + 1 neighbours."""
+def _slope_products(
+    positions: np.ndarray, values: np.ndarray, counts: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Sums of slope products, a block of points at a time; a slope is fitted to 3·in_size + 1 neighbours.
+
+    `counts` says how many samples each value is the mean of. Beside the products stand those of white noise of
+    variance 1 in each sample.
+    """
     neighbours = min(3 * positions.shape[1] + 1, len(positions))
     tree = KDTree(positions)
     block = max(1, (1 << 20) // (neighbours * (positions.shape[1] + values.shape[1])))
@@ -259,8 +343,11 @@ def _slope_products(positions: np.ndarray, values: np.ndarray, weights: np.ndarr
         dy = values[nearest] - values[nearest].mean(axis=1, keepdims=True)
         # Neighbours on a line leave a direction undetermined; the pseudoinverse takes the smallest slope there.
         inverse = np.linalg.pinv(np.einsum("mna,mnb->mab", dx, dx), rcond=1e-9, hermitian=True)
-        slopes = np.einsum("mab,mnb,mnk->mka", inverse, dx, dy)  # (block, out_size, in_size)
-        yield np.einsum("mka,mlb,m->kalb", slopes, slopes, weights[start : start + block])
+        stencil = np.einsum("mab,mnb->mna", inverse, dx)  # the weight of each neighbour in a slope
+        slopes = np.einsum("mna,mnk->mka", stencil, dy)  # (block, out_size, in_size)
+        weights = counts[start : start + block] / counts.sum()
+        noise = np.einsum("mna,mnb,mn,m->ab", stencil, stencil, 1 / counts[nearest], weights)
+        yield np.einsum("mka,mlb,m->kalb", slopes, slopes, weights), noise
 
 
 def _half_widths(field: Field) -> np.ndarray:

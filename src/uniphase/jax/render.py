@@ -1,5 +1,6 @@
 """Rendering: a network's values and derivatives on a grid of any size, in chunks of bounded memory."""
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..signals.fields import Align, Extent, Field, Grid
+from ..signals.fields import Align, Extent, Field, Grid, Sampling
 from ..signals.metrics import Metrics, evaluate
 from .derivatives import gradient, laplacian
 from .network import Network, dtype_of, evaluate_rows, widest_layer
@@ -30,6 +31,8 @@ def render(
     align: Align = "centers",
     region: Extent | Sequence[Extent] | None = None,
     derivative: Derivative | None = None,
+    average: bool = False,
+    nodes: int | Sequence[int] = 4,
 ) -> Float[np.ndarray, "..."]:
     """The values of a network on a grid, at any resolution.
 
@@ -46,6 +49,11 @@ def render(
         in the units of the extents. Default: all of it.
     - `derivative`: `"gradient"` for the derivative of every channel by every coordinate, `"laplacian"` for the sum of
         the second derivatives of every channel. Both are exact, by forward differentiation.
+    - `average`: whether to take the mean over the cell around each sample, as a camera does, instead of the value in
+        its middle. That is right for a network fitted to `Averages` at the size it was fitted at, and for any network
+        at a smaller size, where detail finer than the cells would otherwise turn into patterns that are not there.
+    - `nodes`: positions of Gauss and Legendre along each axis of a cell, or one number for each axis. Four are enough
+        for cells of the fitted size, and cells that are k times wider need about 2k + 2.
 
     **Returns:**
 
@@ -57,6 +65,7 @@ def render(
         picture = render(network, (64, 64))
         corner = render(network, (64, 64), region=((-1.0, -0.9), (-1.0, -0.9)))
         edges = np.linalg.norm(render(network, (64, 64), derivative="gradient"), axis=-1)
+        thumbnail = render(network, (8, 8), average=True, nodes=18)
         ```
     """
     shape, dtype = tuple(map(operator.index, shape)), dtype_of(network)
@@ -75,8 +84,9 @@ def render(
     samples = math.prod(shape)
     values = np.empty((samples, *out.shape[1:]), out.dtype)
     size = _chunk_size(network, samples, len(shape), derivative)
+    rule = _quadrature(_per_axis(nodes, len(shape)), dtype) if average else None
     for start in range(0, samples, size):
-        chunk = _render_chunk(network, jnp.int32(start), size, shape, middle, half_step, derivative)
+        chunk = _render_chunk(network, jnp.int32(start), size, shape, middle, half_step, derivative, rule)
         values[start : start + size] = np.asarray(chunk)[: samples - start]
     return values.reshape(*shape, *out.shape[1:])
 
@@ -136,9 +146,58 @@ def _render_chunk(
     middle: Array,
     half_step: Array,
     derivative: Derivative | None,
+    rule: tuple[Array, Array] | None,
 ) -> Array:
     indices = start + jnp.arange(size, dtype=jnp.int32)  # the last chunk goes beyond the end, and is cut off there
-    return _evaluate(network, _positions(indices, shape, middle, half_step), derivative)
+    centers = _positions(indices, shape, middle, half_step)
+    if rule is None:
+        return _evaluate(network, centers, derivative)
+
+    def add_node(total, node):
+        offset, weight = node
+        return total + weight * _evaluate(network, centers + half_step * offset, derivative), None
+
+    like = eqx.filter_eval_shape(_evaluate, network, centers, derivative)
+    return jax.lax.scan(add_node, jnp.zeros(like.shape, like.dtype), rule)[0]
+
+
+def _per_axis(nodes: int | Sequence[int], axes: int) -> tuple[int, ...]:
+    each = (nodes,) * axes if isinstance(nodes, int) else tuple(nodes)
+    if len(each) != axes or min(each) < 1:
+        raise ValueError(f"nodes is {nodes}; pass a positive number, or one for each of {axes} coordinates")
+    return each
+
+
+def _quadrature(nodes: tuple[int, ...], dtype: jnp.dtype) -> tuple[Float[Array, "n axes"], Float[Array, " n"]]:
+    """Positions in the cell [-1, 1]ᵈ and their weights, by Gauss and Legendre along every axis."""
+    positions, weights = zip(*map(np.polynomial.legendre.leggauss, nodes), strict=True)
+    offsets = np.stack(np.meshgrid(*positions, indexing="ij"), axis=-1).reshape(-1, len(nodes))
+    products = functools.reduce(np.multiply.outer, [w / 2 for w in weights])
+    return jnp.asarray(offsets, dtype), jnp.asarray(products.ravel(), dtype)
+
+
+def camera_nodes(fitted: Sequence[float], shape: Sequence[int], sampling: Sampling) -> tuple[int, ...]:
+    """How to render what a camera would see: the `nodes` along each axis, 1 where points are right.
+
+    **Arguments:**
+
+    - `fitted`: how many samples of the fitted field there are along each axis of what is rendered.
+    - `shape`: how many samples are rendered.
+    - `sampling`: as what the samples were fitted. Larger cells are always averaged over, and smaller ones never.
+
+    !!! example
+        ```python
+        camera_nodes((512, 512), (64, 64), "points")  # (18, 18), for a thumbnail
+        camera_nodes((512, 512), (2048, 2048), "averages")  # (1, 1), for a magnification
+        ```
+    """
+
+    def along(ratio: float) -> int:
+        if ratio > 1.01:
+            return math.ceil(2 * ratio) + 2
+        return 4 if ratio > 0.99 and sampling == "averages" else 1
+
+    return tuple(along(n / m) for n, m in zip(fitted, shape, strict=True))
 
 
 def _evaluate(network: Network, x: Float[Array, "n in_size"], derivative: Derivative | None) -> Array:
@@ -147,8 +206,13 @@ def _evaluate(network: Network, x: Float[Array, "n in_size"], derivative: Deriva
     return gradient(network, x) if derivative == "gradient" else laplacian(network, x)
 
 
-def predict(network: Network, field: Field) -> Float[np.ndarray, "..."]:
+def predict(network: Network, field: Field, *, average: bool = False) -> Float[np.ndarray, "..."]:
     """The values of a network at the samples of a field, in the shape of its values.
+
+    **Arguments:**
+
+    - `network`, `field`: what to evaluate, and where.
+    - `average`: whether the samples of a grid are means over their cells, as for `render`.
 
     !!! example
         ```python
@@ -158,21 +222,25 @@ def predict(network: Network, field: Field) -> Float[np.ndarray, "..."]:
         ```
     """
     if isinstance(field, Grid):
-        return render(network, field.shape, extents=field.extents, align=field.align)
+        return render(network, field.shape, extents=field.extents, align=field.align, average=average)
+    if average:
+        raise ValueError("scattered points have no cells to average over; pass average=False")
     size = _chunk_size(network, field.samples, field.in_size, None)
     positions = jnp.asarray(field.positions, dtype_of(network))
     return np.asarray(_evaluate_in_chunks(network, positions, size))
 
 
-def evaluate_network(network: Network, field: Field) -> Metrics:
+def evaluate_network(network: Network, field: Field, *, average: bool = False) -> Metrics:
     """The metrics of a network over all samples of a field.
+
+    **Arguments:** as for `predict`.
 
     !!! example
         ```python
         evaluate_network(network, field).snr_db
         ```
     """
-    return evaluate(predict(network, field), field)
+    return evaluate(predict(network, field, average=average), field)
 
 
 @eqx.filter_jit

@@ -1,6 +1,7 @@
 """Arrays: NPY files and NumPy arrays with any number of axes, as a `Grid`."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from .fields import Align, Grid, Medium
 from .images import image
 from .paths import FilePath, atomic_path, reading
 from .pixels import TIFFS
-from .sources import Extents, Source, as_type, given_or_square, resized, values_of
+from .sources import Extents, Source, as_type, cells_or_points, given_or_square, resized, values_of
 
 ARRAYS = (".npy",)
 
@@ -64,6 +65,8 @@ def volume(
 ) -> Grid:
     """A grid with three coordinate axes: an array, as by `array`, or a TIFF with several pages, as by `image`.
 
+    A voxel is an average over its box, which the grid's `sampling` says, unless samples are aligned to corners.
+
     **Arguments:**
 
     - `source`: the path of an NPY file or of a TIFF stack, or an array.
@@ -79,7 +82,7 @@ def volume(
         if grid.in_size != 3:
             raise ValueError(f"{source}: a single image of shape {grid.shape}, not a volume; read it with image")
         return grid
-    return array(source, axes=3, size=size, align=align, extents=extents)
+    return replace(array(source, axes=3, size=size, align=align, extents=extents), sampling=cells_or_points(align))
 
 
 def write_array(

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
 
 Align = Literal["centers", "corners"]
 Medium = Literal["gray", "rgb", "lab", "sound"]
+Sampling = Literal["points", "averages"]
 Extent = tuple[float, float]
+
+# Rows of samples that are looked at once.
+_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -27,7 +31,8 @@ class Grid:
     **Arguments:**
 
     - `values`: an array of shape `(*shape, channels)`; the last axis is always the channels, even if there is one.
-        It is kept as it is (dtype, memory map), never copied.
+        It is kept as it is (dtype, memory map), never copied. A sample with NaN in one of its channels is missing: it
+        is neither fitted nor counted.
     - `extents`: the interval `(low, high)` that each axis spans, or one interval for all axes. The default stretches
         every axis to (-1, 1); for equal spacing along all axes, as `image` and `array` have it, pass
         `square_extents(shape)`.
@@ -40,6 +45,8 @@ class Grid:
         for an image in gray or RGB whose values lie in [0, 1] and reach beyond 1/2.
     - `stored`: the NumPy type of the numbers in the source, e.g. `"uint16"`, if that is known; `write` takes it, to
         write values in the type that they were read in.
+    - `sampling`: what a sample is: the value at a point, `"points"`, or the mean over the cell around it, `"averages"`,
+        as that of a camera's pixel is.
 
     !!! example
         ```python
@@ -55,6 +62,7 @@ class Grid:
     rate: float | None
     value_range: Extent
     stored: str | None
+    sampling: Sampling
 
     def __init__(
         self,
@@ -66,6 +74,7 @@ class Grid:
         rate: float | None = None,
         value_range: Extent | None = None,
         stored: str | None = None,
+        sampling: Sampling = "points",
     ):
         values = _numeric("values", values)
         if values.ndim < 2:
@@ -83,9 +92,11 @@ class Grid:
                     f"values has shape {values.shape}: one sample on axis {axis}, where no derivative can be taken; "
                     f"drop the axis with values.squeeze({axis})"
                 )
-        _require_finite("values", values)
+        _require_known(values)
         if align not in ("centers", "corners"):
             raise ValueError(f"align is {align!r}; it must be 'centers' or 'corners'")
+        if sampling not in ("points", "averages"):
+            raise ValueError(f"sampling is {sampling!r}; it must be 'points' or 'averages'")
         _require_number_type(stored)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "extents", _per_axis_extents(extents, values.ndim - 1))
@@ -94,6 +105,7 @@ class Grid:
         object.__setattr__(self, "rate", rate)
         object.__setattr__(self, "value_range", _chosen_range(value_range, values, medium))
         object.__setattr__(self, "stored", stored)
+        object.__setattr__(self, "sampling", sampling)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -112,8 +124,17 @@ class Grid:
 
     @property
     def samples(self) -> int:
-        """Number of sample positions."""
+        """Number of sample positions, including those whose sample is missing."""
         return self.values.size // self.out_size
+
+    @functools.cached_property
+    def missing(self) -> Bool[np.ndarray, " samples"] | None:
+        """Which samples are missing, in the order of `flat_values`; `None` if none is."""
+        if self.values.dtype.kind != "f":
+            return None
+        flat = self.flat_values()
+        missing = np.concatenate([np.isnan(flat[i : i + _ROWS]).any(axis=1) for i in range(0, len(flat), _ROWS)])
+        return missing if missing.any() else None
 
     @property
     def spacing(self) -> tuple[float, ...]:
@@ -186,6 +207,11 @@ class Points:
         """Number of sample positions."""
         return len(self.values)
 
+    @property
+    def missing(self) -> None:
+        """No sample is missing: what is not known is left out."""
+        return None
+
     @functools.cached_property
     def value_range(self) -> tuple[float, float]:
         """The interval that the values take."""
@@ -246,8 +272,9 @@ def square_extents(shape: tuple[int, ...], align: Align = "centers") -> tuple[Ex
 
 
 def taken_range(values: Shaped[np.ndarray, "..."]) -> Extent:
-    """The interval that some values take."""
-    extremes = [(slab.min(), slab.max()) for slab in _slabs_of(values)]
+    """The interval that some values take; NaN are left out."""
+    extremes = [(np.fmin.reduce(slab, axis=None), np.fmax.reduce(slab, axis=None)) for slab in _slabs_of(values)]
+    extremes = [pair for pair in extremes if not np.isnan(pair[0])]
     return float(min(low for low, _ in extremes)), float(max(high for _, high in extremes))
 
 
@@ -296,6 +323,22 @@ def _as_columns(name: str, array: np.ndarray) -> np.ndarray:
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} has shape {array.shape}; pass one row per sample, e.g. {name}.reshape(samples, -1)")
     return array[:, None] if array.ndim == 1 else array
+
+
+def _require_known(values: np.ndarray) -> None:
+    """Samples may be missing, but not all of them, and none may be infinite."""
+    if values.dtype.kind != "f":
+        return
+    infinite = sum(int(np.count_nonzero(np.isinf(slab))) for slab in _slabs_of(values))
+    if infinite:
+        raise ValueError(
+            f"values has {infinite} infinite entries of {values.size}; replace them, by NaN where the sample is missing"
+        )
+    flat = values.reshape(-1, values.shape[-1])
+    if all(np.isnan(flat[i : i + _ROWS]).any(axis=1).all() for i in range(0, len(flat), _ROWS)):
+        raise ValueError(
+            f"values has shape {values.shape}, and every sample is missing (NaN); pass some that are known"
+        )
 
 
 def _require_finite(name: str, array: np.ndarray) -> None:

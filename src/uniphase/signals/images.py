@@ -12,7 +12,16 @@ from skimage import color, util
 from .fields import Align, Extent, Grid, Medium, image_range, taken_range
 from .paths import FilePath, atomic_path, reading
 from .pixels import TIFFS, decode, encode, holds
-from .sources import Extents, Source, as_type, given_or_square, require_finite_floats, require_suffix, resized
+from .sources import (
+    Extents,
+    Source,
+    as_type,
+    cells_or_points,
+    given_or_square,
+    require_finite_floats,
+    require_suffix,
+    resized,
+)
 
 Space = Literal["gray", "rgb", "lab"]
 IMAGES = (".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".tga", ".tif", ".tiff", ".webp")
@@ -35,6 +44,8 @@ def image(
 
     A TIFF with several pages is a volume, with the axes page, row and column. Pages that differ from the first in
     size, such as thumbnails, and the further frames of other formats are dropped with a warning.
+
+    A pixel is an average over its cell, which the grid's `sampling` says, unless its samples are aligned to corners.
 
     The `value_range` is (0, 1) for 8-bit images, and for others that lie in [0, 1] and reach beyond 1/2; otherwise it
     is the interval that the stored values take, as with 12 bits stored in 16, or with physical units.
@@ -71,6 +82,7 @@ def image(
         medium=space or ("gray" if values.shape[-1] == 1 else "rgb"),
         value_range=value_range,
         stored=kind.name,
+        sampling=cells_or_points(align),
     )
 
 

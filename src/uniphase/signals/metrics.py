@@ -23,7 +23,7 @@ class Metrics:
 
     - `mse`: the mean squared error.
     - `snr_db`, `psnr_db`: as the functions of these names; infinite for a perfect prediction.
-    - `ssim`: as the function of this name. `None` for scattered points.
+    - `ssim`: as the function of this name. `None` for scattered points, and where samples are missing.
     - `channels`: the metrics of each channel, if there are several.
     """
 
@@ -49,7 +49,7 @@ class Metrics:
 
 
 def evaluate(prediction: Shaped[np.ndarray, "*shape out_size"], field: Field) -> Metrics:
-    """Compare a prediction with the values of a field.
+    """Compare a prediction with the values of a field; samples that are missing do not count.
 
     **Arguments:**
 
@@ -68,15 +68,31 @@ def evaluate(prediction: Shaped[np.ndarray, "*shape out_size"], field: Field) ->
             f"pass that shape, or {(field.samples, field.out_size)}"
         )
     prediction = prediction.reshape(truth.shape)
+    if field.missing is not None:
+        prediction, truth = (values.reshape(-1, field.out_size)[~field.missing] for values in (prediction, truth))
 
     def compare(channels: slice, parts: tuple[Metrics, ...] = ()) -> Metrics:
         pair = prediction[..., channels], truth[..., channels]
-        similarity = ssim(*pair, field.value_range) if isinstance(field, Grid) else None
+        whole = isinstance(field, Grid) and field.missing is None
+        similarity = ssim(*pair, field.value_range) if whole else None
         return Metrics(_mse(*pair), snr_db(*pair), psnr_db(*pair, field.value_range), similarity, parts)
 
     if field.out_size == 1:
         return compare(slice(None))
     return compare(slice(None), tuple(compare(slice(k, k + 1)) for k in range(field.out_size)))
+
+
+def metrics_of_error(mse: float, truth: Shaped[np.ndarray, "*shape"], value_range: Extent) -> Metrics:
+    """The metrics of observations whose mean squared error is known.
+
+    !!! example
+        ```python
+        metrics_of_error(0.01, field.values, (0.0, 1.0)).psnr_db  # 20.0
+        ```
+    """
+    low, high = value_range
+    mean = np.broadcast_to(np.mean(truth, dtype=np.float64), truth.shape)
+    return Metrics(mse, _decibels(_mse(mean, truth), mse), _decibels((high - low) ** 2, mse), None)
 
 
 def snr_db(prediction: Shaped[np.ndarray, "*shape"], truth: Shaped[np.ndarray, "*shape"]) -> float:

@@ -9,7 +9,7 @@ from jaxtyping import Shaped
 from numpy.typing import ArrayLike
 from skimage import transform
 
-from .fields import Align, Extent, square_extents
+from .fields import Align, Extent, Sampling, square_extents
 from .paths import FilePath
 
 Source = FilePath | ArrayLike
@@ -41,6 +41,11 @@ def given_or_square(extents: Extents | None, shape: tuple[int, ...], align: Alig
     `shape` is the shape as stored: resizing rounds it, and must not move the borders of the domain.
     """
     return square_extents(shape, align) if extents is None else extents
+
+
+def cells_or_points(align: Align) -> Sampling:
+    """What the samples of an image or a volume are. At corners, cells would reach beyond the domain."""
+    return "averages" if align == "centers" else "points"
 
 
 def as_type(values: Shaped[np.ndarray, "..."], kind: str) -> Shaped[np.ndarray, "..."]:

@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save
 
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
-from ..signals.fields import Align, Extent, Field, Grid, Medium
+from ..signals.fields import Align, Extent, Field, Grid, Medium, Sampling
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath, atomic_path, reading
 from .structure import read_structure, zeros
@@ -42,17 +42,19 @@ class Domain:
 
     - `shape`: the number of samples along each axis; `None` for scattered points.
     - `extents`, `align`: as for `Grid`. Scattered points have their bounding box, ends included.
+    - `sampling`: as what the samples were fitted: values at points, or averages over cells.
     """
 
     shape: tuple[int, ...] | None
     extents: tuple[Extent, ...]
     align: Align
+    sampling: Sampling = "points"
 
     @staticmethod
-    def of(field: Field) -> "Domain":
-        """The domain of a field."""
+    def of(field: Field, sampling: Sampling = "points") -> "Domain":
+        """The domain of a field that was fitted as `sampling` says."""
         if isinstance(field, Grid):
-            return Domain(field.shape, field.extents, field.align)
+            return Domain(field.shape, field.extents, field.align, sampling)
         low, high = field.positions.min(axis=0).tolist(), field.positions.max(axis=0).tolist()
         return Domain(None, tuple(zip(low, high, strict=True)), "corners")
 
@@ -104,6 +106,7 @@ class NetworkFile(Generic[Network]):
         moments: Moments | None = None,
         metrics: Metrics | None = None,
         training: Mapping[str, Any] | None = None,
+        sampling: Sampling = "points",
     ) -> "NetworkFile[Network]":
         """The file of a network that represents `field`.
 
@@ -113,6 +116,7 @@ class NetworkFile(Generic[Network]):
         - `field`: what it was fitted to.
         - `blueprint`: what it was drawn from. Default: its layers as they are, with all distributions `Given`.
         - `moments`, `metrics`, `training`: as for `NetworkFile`.
+        - `sampling`: as what the samples of the field were fitted.
 
         !!! example
             ```python
@@ -123,7 +127,7 @@ class NetworkFile(Generic[Network]):
         return NetworkFile(
             network=network,
             blueprint=read_structure(network) if blueprint is None else blueprint,
-            domain=Domain.of(field),
+            domain=Domain.of(field, sampling),
             value_range=field.value_range,
             moments=moments,
             metrics=None if metrics is None else metrics.to_dict(),
@@ -246,8 +250,11 @@ def _require_tensors(tensors: Mapping[str, np.ndarray], blueprint: Blueprint) ->
             raise ValueError(f"its tensor {name} does not hold finite numbers")
 
 
-def _domain(shape: list[int] | None, extents: list[list[float]], align: Align, **_: Any) -> Domain:
-    return Domain(None if shape is None else tuple(shape), tuple((low, high) for low, high in extents), align)
+def _domain(
+    shape: list[int] | None, extents: list[list[float]], align: Align, sampling: Sampling = "points", **_: Any
+) -> Domain:
+    box = tuple((low, high) for low, high in extents)
+    return Domain(None if shape is None else tuple(shape), box, align, sampling)
 
 
 def _moments(

@@ -21,13 +21,13 @@ from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
 from ..initialization.schemes import get_scheme
 from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows
-from ..jax.render import evaluate_network, predict
+from ..jax.render import evaluate_network
 from ..recipe import Optimizer, Recipe, Units, default_recipe, default_size, position_moments
 from ..signals.arrays import array
 from ..signals.datasets import load
 from ..signals.fields import Extent, Field, Grid, Points
-from ..signals.metrics import evaluate
 from ..signals.paths import FilePath
+from .averages import Averages
 from .loop import Checkpoint, State, Training, identify
 from .optimizers import as_arrays, muon_in_units
 from .plan import FallingPlan, Progress
@@ -204,19 +204,18 @@ def _fit_network(
     if target_db is not None and not math.isfinite(target_db):
         raise ValueError(f"target_db is {target_db}; it must be finite")
     known = tuple(_with_moments(term, moments) for term in as_terms(terms))
-    values = next((term for term in known if isinstance(term, Values)), None)
+    observed = next((term for term in known if isinstance(term, Values | Averages)), None)
     for term in known:
-        if isinstance(term, Values):
-            _require_sizes(network, term.field)
-    recipe = _recipe(network, values, recipe, optimizer, steps)
+        if isinstance(term, Values | Averages):
+            _require_sizes(network, term)
+    recipe = _recipe(network, observed, recipe, optimizer, steps)
     dtype = dtype_of(network)
     parameters, frozen, static = replicate(split_network(network))
     rule = RecipeRule(recipe.optimizer, optimizer)
     settings = replicate(_units(network, known, moments, domain)) if recipe.optimizer == "muon" else None
     prepared = tuple(prepare(term, dtype) for term in known)
     problem = Problem(prepared, frozen, static, settings, rule, recipe.batch)
-    scale = values.variance if values is not None and len(known) == 1 else 1.0
-    plan = FallingPlan(recipe, seconds, target_db, scale, None if values is None else values.field, callback)
+    plan = _plan(known, recipe, seconds, target_db, callback)
     identity = (
         "" if checkpoint is None else identify((recipe, seed, eqx.tree_pformat(static)), (parameters, frozen), known)
     )
@@ -226,22 +225,46 @@ def _fit_network(
     state, stop = training.run(training.checkpoint.restore(state, losses) if resume else state)
     fitted = eqx.combine(state.parameters, frozen, static)
     del training, problem, prepared  # and with them the samples on the device, before the predictions take as much
-    field = None if values is None else values.field
-    prediction = None if field is None else predict(fitted, field)
+    prediction, metrics = (None, None) if observed is None else observed.measure(fitted)
+    averages = isinstance(observed, Averages)
     return Fit(
         fitted,
-        None if field is None or prediction is None else evaluate(prediction, field),
-        None if test is None else evaluate_network(fitted, test),
-        scale * losses[: state.step].astype(np.float64),
+        metrics,
+        None if test is None else evaluate_network(fitted, test, average=averages and isinstance(test, Grid)),
+        plan.scale * losses[: state.step].astype(np.float64),
         stop,  # pyright: ignore[reportArgumentType]
         state.step,
         state.seconds,
         recipe,
         seed,
-        field,
-        None if values is None else values.signal_moments,
+        None if observed is None else observed.field,
+        "averages" if averages else "points",
+        None if observed is None else observed.signal_moments,
         blueprint,
         prediction if prediction is not None and prediction.size <= _KEPT else None,
+    )
+
+
+def _plan(
+    terms: Sequence[Any],
+    recipe: Recipe,
+    seconds: float | None,
+    target_db: float | None,
+    callback: Callable[[Progress], Any] | None,
+) -> FallingPlan:
+    observed = next((term for term in terms if isinstance(term, Values | Averages)), None)
+    alone = observed is not None and len(terms) == 1
+    scale = observed.variance if alone else 1.0
+    noise = observed.noise**2 / observed.variance if alone else 0.0
+    return FallingPlan(
+        recipe,
+        seconds,
+        target_db,
+        scale,
+        noise if noise > 0 else -math.inf,
+        None if observed is None else observed.value_range,
+        not all(isinstance(term, Values) for term in terms),
+        callback,
     )
 
 
@@ -251,12 +274,12 @@ def _require_seed(seed: int) -> None:
 
 
 def _with_moments(term: Any, moments: Moments | None) -> Any:
-    if isinstance(term, Values) and term.moments is None and moments is not None:
-        return Values(term.field, moments)
+    if isinstance(term, Values | Averages) and term.moments is None and moments is not None:
+        return replace(term, moments=moments)
     return term
 
 
-def _require_sizes(network: Network, field: Field) -> None:
+def _require_sizes(network: Network, field: Values | Averages) -> None:
     """The network takes the field's coordinates, and gives its channels."""
     position = jax.ShapeDtypeStruct((1, field.in_size), dtype_of(network))
     try:
@@ -276,13 +299,13 @@ def _require_sizes(network: Network, field: Field) -> None:
 
 def _recipe(
     network: Any,
-    values: Values | None,
+    observed: Values | Averages | None,
     recipe: Recipe | None,
     optimizer: optax.GradientTransformation | None,
     steps: int | None,
 ) -> Recipe:
     layered = network if isinstance(network, CoordinateMLP) else None
-    recipe = default_recipe(None if values is None else values.field, layered) if recipe is None else recipe
+    recipe = default_recipe(observed, layered) if recipe is None else recipe
     if recipe.optimizer == "muon" and layered is None and optimizer is None:
         raise ValueError(
             f"the recipe has Muon in units of the layers, but {type(network).__name__} is no CoordinateMLP; pass "
@@ -297,7 +320,7 @@ def _units(network: CoordinateMLP, terms: Sequence[Any], moments: Moments | None
     """The units of the default optimizer, from all positions that the terms draw."""
     found = [position_moments(domain)] if domain is not None else []
     found += [term.position_moments() for term in terms if hasattr(term, "position_moments")]
-    moments = next((term.signal_moments for term in terms if isinstance(term, Values)), moments)
+    moments = next((term.signal_moments for term in terms if isinstance(term, Values | Averages)), moments)
     if not found or moments is None:
         raise ValueError(
             "the default optimizer goes by the positions and the moments of a signal, and these terms have none; pass "

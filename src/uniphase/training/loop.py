@@ -20,7 +20,7 @@ from jaxtyping import PyTree
 
 from .checkpoints import load_state, save_state
 from .step import Problem, take_steps
-from .terms import FunctionTerm, Values
+from .terms import FunctionTerm
 
 _NUMBERS = ("step", "seconds", "rate_scale", "best", "latest", "retreats")
 
@@ -172,10 +172,11 @@ def identify(settings: Any, arrays: PyTree, terms: Iterable[Any]) -> str:
     for leaf in jax.tree.leaves(eqx.filter(arrays, eqx.is_array)):
         _add(digest, np.asarray(leaf))
     for term in terms:
-        if isinstance(term, Values):
-            _add(digest, term.field.flat_values())
-            _add(digest, term.field.coordinates() if not hasattr(term.field, "extents") else np.zeros(0))
-            digest.update(repr([getattr(term.field, name, None) for name in ("shape", "extents", "align")]).encode())
+        if hasattr(term, "identity"):
+            text, numbers = term.identity()
+            digest.update(text.encode())
+            for array in numbers:
+                _add(digest, array)
         elif isinstance(term, FunctionTerm):
             digest.update(repr(getattr(term.function, "__qualname__", type(term.function))).encode())
         else:

@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..recipe import Recipe
-from ..signals.fields import Field
+from ..signals.fields import Extent
 from .loop import State
 
 # Steps of one call of the compiled loop. The guard looks at their mean loss, so it is part of what a fit computes.
 _CALL = 10
 # A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
 _EXPLOSION, _RETRIES = 10.0, 5
+# Losses that scatter around zero are averaged over more steps, and less than this share of the first one is as zero.
+_NOISY_STEPS, _NOISY_SHARE = 100, 0.01
 _TELL_SECONDS = 0.5
 
 
@@ -51,7 +53,9 @@ class FallingPlan:
     seconds: float | None
     target_db: float | None
     scale: float  # what a loss of 1 is as a mean squared error
-    field: Field | None
+    noise: float  # the loss at which only noise is left to learn
+    value_range: Extent | None
+    scatters: bool  # whether a loss may scatter around zero, and so be negative
     callback: Callable[[Progress], Any] | None
     most: int = _CALL
     told: list[float] = dataclasses.field(default_factory=lambda: [0.0])
@@ -74,7 +78,11 @@ class FallingPlan:
 
     def review(self, good: State, state: State, losses: np.ndarray) -> State:
         """Back to the last good state with half the rate, if the loss exploded."""
-        if state.latest < _EXPLOSION * min(state.best, float(losses[0])):  # nan is not less either
+        if self.scatters:
+            state = replace(state, latest=float(losses[max(0, state.step - _NOISY_STEPS) : state.step].mean()))
+        first = float(losses[0])
+        best, least = min(state.best, first), _NOISY_SHARE * abs(first) if self.scatters else 0.0
+        if state.latest < best + (_EXPLOSION - 1) * max(abs(best), least):  # nan is not less either
             return replace(state, best=min(state.best, state.latest))
         retreats = state.retreats + 1
         message = f"the loss exploded at step {state.step}"
@@ -91,12 +99,14 @@ class FallingPlan:
             self.told[0] = now
         if self.target_db is not None and _decibels(state.latest) >= self.target_db:
             return "target"
+        if state.latest <= self.noise:
+            return "noise"
         return "seconds" if self.seconds is not None and state.seconds >= self.seconds else None
 
     def _progress(self, state: State) -> Progress:
         mse, peak = self.scale * state.latest, math.nan
-        if self.field is not None:
-            low, high = self.field.value_range
+        if self.value_range is not None:
+            low, high = self.value_range
             peak = _decibels(mse / (high - low) ** 2) if high > low else math.inf
         speed = state.step / state.seconds
         left = (self.steps - state.step) / speed

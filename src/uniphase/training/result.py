@@ -11,9 +11,9 @@ from jaxtyping import Float
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
 from ..jax.files import save_network
-from ..jax.render import predict, render
+from ..jax.render import camera_nodes, predict, render
 from ..recipe import Recipe
-from ..signals.fields import Field, Grid
+from ..signals.fields import Field, Grid, Sampling
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath
 from ..storage.network_file import NetworkFile
@@ -21,7 +21,7 @@ from ..storage.network_file import NetworkFile
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Stop = Literal["steps", "seconds", "target"]
+Stop = Literal["steps", "seconds", "target", "noise"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,11 @@ class Fit:
         field was among the terms.
     - `losses`: the mean squared error of every step, before its update and on its batch. With terms other than the
         values of one field: the sum of their losses, each in its own units.
-    - `stop`: why it ended: `"steps"`, `"seconds"` or `"target"`.
+    - `stop`: why it ended: `"steps"`, `"seconds"`, `"target"`, or `"noise"` if only noise was left to learn.
     - `steps`, `seconds`, `recipe`, `seed`: what was done.
     - `field`, `moments`, `blueprint`: what it was fitted to, and what the network was drawn from, where that is known.
+    - `sampling`: `"averages"` if the samples were fitted as averages, otherwise `"points"`. The metrics and the
+        prediction are measured in the same kind.
     - `prediction`: the values of the network at the samples of the field; `None` if they are too many to be kept.
 
     !!! example
@@ -57,21 +59,28 @@ class Fit:
     recipe: Recipe
     seed: int
     field: Field | None
+    sampling: Sampling
     moments: Moments | None
     blueprint: Blueprint | None
     prediction: np.ndarray | None
 
     def render(self, shape: Sequence[int] | None = None, **options: Any) -> Float[np.ndarray, "..."]:
-        """The values of the network on a grid over the domain of the field.
+        """The network on a grid over the domain of the field, as a camera would see it.
+
+        Samples are averages over their cells if these are larger than those of the field, or as large and the field was
+        fitted as averages; otherwise they are values at points.
 
         **Arguments:**
 
         - `shape`: samples along each axis. Default: those of the field.
-        - `options`: `region` and `derivative`, as for `uniphase.render`.
+        - `options`: `region`, `derivative`, `average` and `nodes`, as for `uniphase.render`.
         """
         field = self._require_field("render")
         if isinstance(field, Grid):
             shape = field.shape if shape is None else shape
+            if not {"average", "region"} & set(options):
+                options["nodes"] = camera_nodes(field.shape, shape, self.sampling)
+                options["average"] = max(options["nodes"]) > 1
             return render(self.network, shape, extents=field.extents, align=field.align, **options)
         if shape is None:
             raise ValueError("shape is None, but scattered points have none; pass the samples along each axis")
@@ -101,6 +110,7 @@ class Fit:
             moments=self.moments,
             metrics=self.metrics,
             training={**(training or {}), **notes},
+            sampling=self.sampling,
         )
         save_network(path, file)
 
@@ -112,7 +122,9 @@ class Fit:
         if not isinstance(field, Grid):
             raise ValueError("scattered points have no picture of their own; draw render(shape) on a grid")
         assert self.metrics is not None
-        prediction = predict(self.network, field) if self.prediction is None else self.prediction
+        prediction = self.prediction
+        if prediction is None:
+            prediction = predict(self.network, field, average=self.sampling == "averages")
         return preview_figure(field, prediction, self.losses, self.metrics, "")
 
     def _require_field(self, method: str) -> Field:

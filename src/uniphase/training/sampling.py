@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Shaped
 
 from ..jax.render import grid_positions
 from ..signals.fields import Align, Extent, Field, Grid
@@ -18,21 +18,38 @@ _BLOCK_CPU, _BLOCK_ACCELERATOR = 1 << 19, 1 << 24
 
 
 class Samples(eqx.Module):
-    """The samples, one shard to a device. The positions of a grid are made from its indices and never stored."""
+    """The samples that are known, one shard to a device. Positions of a grid are made from indices and never stored."""
 
     values: Array  # (shards, samples of a shard, out_size), in the type they were given in
     positions: Array | None  # (shards, samples of a shard, in_size)
+    numbers: Array | None  # (shards, samples of a shard, 1): which of all observations these are, if some are missing
     grid: tuple[tuple[int, ...], tuple[Extent, ...], Align] | None = eqx.field(static=True)
     count: int = eqx.field(static=True)  # of all samples; the last shard may be padded
     dtype: jnp.dtype = eqx.field(static=True)
 
     @staticmethod
     def of(field: Field, dtype: jnp.dtype) -> "Samples":
-        values = field.flat_values()
-        values = _sharded(values.astype(dtype, copy=False) if values.dtype.kind == "f" else values)
+        samples = Samples.of_rows(field.flat_values(), dtype, missing=field.missing)
         if isinstance(field, Grid):
-            return Samples(values, None, (field.shape, field.extents, field.align), field.samples, dtype)
-        return Samples(values, _sharded(field.positions.astype(dtype)), None, field.samples, dtype)
+            grid = field.shape, field.extents, field.align
+            return Samples(samples.values, None, samples.numbers, grid, samples.count, dtype)
+        positions = _sharded(field.positions.astype(dtype))
+        return Samples(samples.values, positions, None, None, samples.count, dtype)
+
+    @staticmethod
+    def of_rows(
+        values: Shaped[np.ndarray, "samples out_size"],
+        dtype: jnp.dtype,
+        missing: Bool[np.ndarray, " samples"] | None = None,
+    ) -> "Samples":
+        """Values without positions. Those that are missing are left out."""
+        numbers = None
+        if missing is not None:
+            known = np.flatnonzero(~missing).astype(np.int32)
+            values, numbers = values[known], _sharded(known[:, None])
+        count = len(values)
+        values = _sharded(values.astype(dtype, copy=False) if values.dtype.kind == "f" else values)
+        return Samples(values, None, numbers, None, count, dtype)
 
     def draw(self, key: PRNGKeyArray, n: int) -> tuple[Int[Array, " drawn"], Float[Array, " drawn"]]:
         """Indices of about `n` samples, and what each counts: 1 on average, and 0 for the padding of a shard."""
@@ -45,20 +62,31 @@ class Samples(eqx.Module):
         return indices, weights / weights.mean()
 
     def at(self, indices: Int[Array, " n"]) -> tuple[Float[Array, "n in_size"], Float[Array, "n out_size"]]:
-        """Positions and values of some samples."""
-        shards, size, _ = self.values.shape
-        if shards == 1:
-            values = self.values[0, indices]
-        else:  # the indices of a shard stand together, so every device looks up its own
-            local = (indices % size).reshape(shards, -1)
-            values = jax.vmap(lambda shard, i: shard[i])(self.values, local).reshape(len(indices), -1)
+        """The positions and the values of some samples."""
+        return self.positions_at(indices), self.values_at(indices)
+
+    def values_at(self, indices: Int[Array, " n"]) -> Float[Array, "n out_size"]:
+        """The values of some samples."""
+        return self._rows(self.values, indices).astype(self.dtype)
+
+    def positions_at(self, indices: Int[Array, " n"]) -> Float[Array, "n in_size"]:
+        """The positions of some samples."""
         if self.grid is not None:
-            return grid_positions(indices, *self.grid, dtype=self.dtype), values.astype(self.dtype)
+            return grid_positions(self.numbers_at(indices), *self.grid, dtype=self.dtype)
         assert self.positions is not None
+        return self._rows(self.positions, indices)
+
+    def numbers_at(self, indices: Int[Array, " n"]) -> Int[Array, " n"]:
+        """Which of all observations these samples are, counting those that are missing."""
+        return indices if self.numbers is None else self._rows(self.numbers, indices)[:, 0]
+
+    def _rows(self, array: Array, indices: Int[Array, " n"]) -> Array:
+        shards, size, _ = array.shape
         if shards == 1:
-            return self.positions[0, indices], values.astype(self.dtype)
-        positions = jax.vmap(lambda shard, i: shard[i])(self.positions, (indices % size).reshape(shards, -1))
-        return positions.reshape(len(indices), -1), values.astype(self.dtype)
+            return array[0, indices]
+        # The indices of a shard stand together, so every device looks up its own.
+        local = (indices % size).reshape(shards, -1)
+        return jax.vmap(lambda shard, i: shard[i])(array, local).reshape(len(indices), -1)
 
 
 def choose(key: PRNGKeyArray, samples: int, batch: int) -> Int[Array, " batch"]:

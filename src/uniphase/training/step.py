@@ -143,7 +143,8 @@ def _of_term(
         return jax.value_and_grad(of_function)(parameters)
     batch = term.draw(key, -(-problem.batch // len(problem.terms)))
     size, dtype = jax.tree.leaves(batch)[0].shape[0], dtype_of(parameters)
-    at_once = 1 if problem.networks is None or takes_turns() else problem.networks
+    at_once = getattr(term, "evaluations", 1)
+    at_once *= 1 if problem.networks is None or takes_turns() else problem.networks
     blocks = cut(batch, size, block_size(widest_layer(parameters) * at_once))
     once = (term.once(problem.network(parameters, frozen)),) if hasattr(term, "once") else ()
 

@@ -6,6 +6,7 @@ three methods of `Term`, or a plain function `loss(network, key)`, is a term as 
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
@@ -17,7 +18,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ..initialization.moments import Moments, estimate_moments
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
-from ..signals.fields import Field, Grid, Points
+from ..jax.render import predict
+from ..signals.fields import Extent, Field, Grid, Points
+from ..signals.metrics import Metrics, evaluate
 from .sampling import Samples
 
 PositionMoments = tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, "in_size in_size"]]
@@ -73,26 +76,52 @@ class Values:
 
     - `field`: the samples. `fit(network, field)` is short for `fit(network, Values(field))`.
     - `moments`: of the field, if they are known already.
+    - `noise`: the standard deviation of white noise in the values; see `estimate_noise`. The moments are then those of
+        the field without it, and a fit ends when its error is no larger than the noise, instead of learning it.
 
     !!! example
         ```python
         result = fit(network, Values(field), steps=20)
+        result = fit(network, Values(field, noise=0.1), steps=20)
         ```
     """
 
     field: Field
     moments: Moments | None = None
+    noise: float = 0.0
+
+    def __post_init__(self):
+        require_noise(self.noise)
 
     @functools.cached_property
     def signal_moments(self) -> Moments:
         """The moments of the field."""
-        return estimate_moments(self.field) if self.moments is None else self.moments
+        return estimate_moments(self.field, noise=self.noise) if self.moments is None else self.moments
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return self.field.samples
+
+    @property
+    def in_size(self) -> int:
+        """Number of coordinates."""
+        return self.field.in_size
+
+    @property
+    def out_size(self) -> int:
+        """Number of channels."""
+        return self.field.out_size
+
+    @property
+    def value_range(self) -> Extent:
+        """The interval that PSNR refers to."""
+        return self.field.value_range
 
     @property
     def variance(self) -> float:
         """The variance over all samples and channels, the unit of the loss."""
-        moments = self.signal_moments
-        return float(np.trace(moments.regularized_covariance)) / moments.out_size + float(np.var(moments.mean))
+        return loss_unit(self.signal_moments)
 
     def position_moments(self) -> PositionMoments:
         """The mean and the covariance of the positions."""
@@ -113,6 +142,18 @@ class Values:
     @functools.cached_property
     def _prepared(self) -> "SampledValues":
         return self.prepare(jnp.result_type(float))
+
+    def measure(self, network: Network) -> tuple[np.ndarray, Metrics]:
+        """The values of a network at all samples, and their metrics."""
+        prediction = predict(network, self.field)
+        return prediction, evaluate(prediction, self.field)
+
+    def identity(self) -> tuple[str, list[np.ndarray]]:
+        """What tells these observations from others: a text, and arrays."""
+        field = self.field
+        if isinstance(field, Grid):
+            return f"values {field.shape} {field.extents} {field.align} {self.noise}", [field.flat_values()]
+        return f"values {self.noise}", [field.flat_values(), field.positions]
 
 
 class SampledValues(eqx.Module):
@@ -137,6 +178,17 @@ class SampledValues(eqx.Module):
         positions, values = self.samples.at(indices)
         error = evaluate_rows(network, positions, transposed) - values
         return weights * jnp.square(error).mean(axis=1) / self.variance
+
+
+def loss_unit(moments: Moments) -> float:
+    """The variance over all samples and channels: what the best constant has as its mean squared error."""
+    return float(np.trace(moments.regularized_covariance)) / moments.out_size + float(np.var(moments.mean))
+
+
+def require_noise(noise: float) -> None:
+    """Raise an error for a level of noise that is none."""
+    if not 0 <= noise < math.inf:
+        raise ValueError(f"noise is {noise}; pass a standard deviation, at least 0 and finite")
 
 
 class FunctionTerm(eqx.Module):
