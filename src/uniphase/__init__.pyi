@@ -43,6 +43,7 @@ from .recipe import (
     Recipe as Recipe,
     default_rate as default_rate,
     default_recipe as default_recipe,
+    default_sampling as default_sampling,
     default_size as default_size,
     paper_recipe as paper_recipe,
 )

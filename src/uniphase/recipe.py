@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkab
 import numpy as np
 
 from .initialization.moments import Moments
-from .signals.fields import Extent, Field, Grid, Points
+from .signals.fields import Extent, Field, Grid, Points, Sampling
 
 Optimizer = Literal["muon", "adam", "given"]
 
@@ -79,6 +79,28 @@ def default_size(field: Observed) -> tuple[int, int]:
     """
     width = 1.5 * math.sqrt(field.samples * field.out_size)
     return int(np.clip(32 * round(width / 32), 32, 256)), 3
+
+
+def default_sampling(field: Field, parameters: int) -> Sampling:
+    """As what to fit the samples of a field: as averages over their cells, or as values at points.
+
+    Averages, if the samples are averages and the network has at least as many parameters as the field has known values:
+    then it could otherwise overshoot between the samples. Where it has fewer, points give the same at half the cost.
+
+    **Arguments:**
+
+    - `field`: what is fitted.
+    - `parameters`: of the network.
+
+    !!! example
+        ```python
+        default_sampling(load("camera", size=16), 10_000)  # "averages"
+        ```
+    """
+    if not isinstance(field, Grid) or field.sampling == "points":
+        return "points"
+    missing = 0 if field.missing is None else int(field.missing.sum())
+    return "averages" if parameters >= (field.samples - missing) * field.out_size else "points"
 
 
 def default_rate(network: Layered) -> float:

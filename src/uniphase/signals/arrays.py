@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Shaped
 
 from .fields import Align, Grid, Medium
-from .images import image
+from .images import image, read_mask
 from .paths import FilePath, atomic_path, reading
 from .pixels import TIFFS
-from .sources import Extents, Source, as_type, cells_or_points, given_or_square, resized, values_of
+from .sources import Extents, Source, as_type, cells_or_points, given_or_square, masked, resized, values_of
 
 ARRAYS = (".npy",)
 
@@ -23,6 +23,7 @@ def array(
     size: int | None = None,
     align: Align = "centers",
     extents: Extents | None = None,
+    mask: Source | None = None,
 ) -> Grid:
     """An array as a grid. Its numbers and their type are kept, and a file stays on the disk, memory-mapped.
 
@@ -36,6 +37,8 @@ def array(
         into floats, unscaled. Default: as stored.
     - `align`: as for `Grid`.
     - `extents`: as for `Grid`. Default: equal spacing along all axes, by `square_extents` of the array as stored.
+    - `mask`: an array or an image of the same shape, true or white where samples are missing. They become NaN, as those
+        that are NaN already, and are neither fitted nor counted.
 
     !!! example
         ```python
@@ -55,13 +58,20 @@ def array(
     if values.ndim == axes:
         values = values[..., None]
     shape, kind = values.shape[:-1], values.dtype
+    if mask is not None:
+        values = masked(name, values, read_mask(mask))
     if size is not None:
         values = resized(values.astype(np.promote_types(kind, np.float32)), size)
     return Grid(values, extents=given_or_square(extents, shape, align), align=align, stored=kind.name)
 
 
 def volume(
-    source: Source, *, size: int | None = None, align: Align = "centers", extents: Extents | None = None
+    source: Source,
+    *,
+    size: int | None = None,
+    align: Align = "centers",
+    extents: Extents | None = None,
+    mask: Source | None = None,
 ) -> Grid:
     """A grid with three coordinate axes: an array, as by `array`, or a TIFF with several pages, as by `image`.
 
@@ -70,7 +80,7 @@ def volume(
     **Arguments:**
 
     - `source`: the path of an NPY file or of a TIFF stack, or an array.
-    - `size`, `align`, `extents`: as for `array`.
+    - `size`, `align`, `extents`, `mask`: as for `array`.
 
     !!! example
         ```python
@@ -78,11 +88,12 @@ def volume(
         ```
     """
     if isinstance(source, str | os.PathLike) and Path(source).suffix.lower() in TIFFS:
-        grid = image(source, size=size, align=align, extents=extents)
+        grid = image(source, size=size, align=align, extents=extents, mask=mask)
         if grid.in_size != 3:
             raise ValueError(f"{source}: a single image of shape {grid.shape}, not a volume; read it with image")
         return grid
-    return replace(array(source, axes=3, size=size, align=align, extents=extents), sampling=cells_or_points(align))
+    grid = array(source, axes=3, size=size, align=align, extents=extents, mask=mask)
+    return replace(grid, sampling=cells_or_points(align))
 
 
 def write_array(

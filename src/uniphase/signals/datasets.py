@@ -13,7 +13,7 @@ from skimage import data
 
 from . import files
 from .fields import Align, Grid
-from .sources import Extents
+from .sources import Extents, Source
 
 
 class _Signal(NamedTuple):
@@ -49,6 +49,8 @@ def load(
     align: Align = "centers",
     axes: int | None = None,
     extents: Extents | None = None,
+    mask: Source | None = None,
+    alpha: files.Alpha | None = None,
 ) -> Grid:
     """A signal by its name, or from a file.
 
@@ -59,7 +61,7 @@ def load(
 
     - `signal`: one of `SIGNAL_NAMES`, or a path for `files.read`. A name always means the named signal; for a file of
         the same name pass `"./camera"`.
-    - `size`, `space`, `align`, `axes`, `extents`: as for `files.read`.
+    - `size`, `space`, `align`, `axes`, `extents`, `mask`, `alpha`: as for `files.read`.
 
     !!! example
         ```python
@@ -70,14 +72,18 @@ def load(
     if not isinstance(signal, str) or signal not in _SIGNALS:
         if not os.path.exists(signal):
             raise FileNotFoundError(f"{signal}: no such file, nor one of the signals {', '.join(SIGNAL_NAMES)}")
-        return files.read(signal, size=size, space=space, align=align, axes=axes, extents=extents)
+        return files.read(
+            signal, size=size, space=space, align=align, axes=axes, extents=extents, mask=mask, alpha=alpha
+        )
     if axes is not None:
         raise ValueError(f"{signal}: axes is {axes}, but this signal is not an array; leave axes out")
     found = _in_data_directory(_SIGNALS[signal])
     source = _fetched(signal) if found is None else found
     if isinstance(source, np.ndarray):
-        return files.image(source, size=size, space=space, align=align, extents=extents)
-    return files.read(source, size=size, space=space, align=align, extents=extents)
+        return files.image(
+            source, size=size, space=space, align=align, extents=extents, mask=mask, alpha=alpha or "drop"
+        )
+    return files.read(source, size=size, space=space, align=align, extents=extents, mask=mask, alpha=alpha)
 
 
 def _in_data_directory(signal: _Signal) -> Path | None:

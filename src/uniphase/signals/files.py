@@ -15,10 +15,10 @@ from jaxtyping import Shaped
 
 from .arrays import ARRAYS, array, write_array
 from .fields import Align, Extent, Grid, Medium
-from .images import IMAGES, WRITTEN_IMAGES, Space, image, write_image
+from .images import IMAGES, WRITTEN_IMAGES, Alpha, Space, image, write_image
 from .paths import FilePath
 from .sounds import SOUNDS, WRITTEN_SOUNDS, audio, write_audio
-from .sources import Extents, require_suffix
+from .sources import Extents, Source, require_suffix
 
 
 class Format(NamedTuple):
@@ -41,13 +41,18 @@ class Format(NamedTuple):
 
 
 FORMATS = (
-    Format(IMAGES, image, ("space",), WRITTEN_IMAGES, write_image, ("medium", "stored", "value_range")),
+    Format(IMAGES, image, ("space", "mask", "alpha"), WRITTEN_IMAGES, write_image, ("medium", "stored", "value_range")),
     Format(SOUNDS, audio, (), WRITTEN_SOUNDS, write_audio, ("rate",)),
-    Format(ARRAYS, array, ("axes",), ARRAYS, write_array, ("medium", "stored")),
+    Format(ARRAYS, array, ("axes", "mask"), ARRAYS, write_array, ("medium", "stored")),
 )
 
 # Options of `read` that not all formats take, and why.
-_OPTIONS = {"space": "only images have a colour space", "axes": "only arrays have a choice of axes"}
+_OPTIONS = {
+    "space": "only images have a colour space",
+    "axes": "only arrays have a choice of axes",
+    "mask": "only images and arrays have a mask",
+    "alpha": "only images have an alpha channel",
+}
 
 
 def read(
@@ -58,10 +63,13 @@ def read(
     align: Align = "centers",
     axes: int | None = None,
     extents: Extents | None = None,
+    mask: Source | None = None,
+    alpha: Alpha | None = None,
 ) -> Grid:
     """Read a file with `image`, `audio` or `array`, by its suffix.
 
-    **Arguments:** those of the three functions; `space` is for images only and `axes` for arrays only.
+    **Arguments:** those of the three functions; `space` and `alpha` are for images only, `axes` for arrays only, and
+    `mask` for both.
 
     !!! example
         ```python
@@ -73,7 +81,7 @@ def read(
     known = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
     if suffix not in known:
         raise ValueError(f"{path}: the suffix {suffix!r} is not known; convert the file to one of {' '.join(known)}")
-    options: dict[str, Any] = {"space": space, "axes": axes}
+    options: dict[str, Any] = {"space": space, "axes": axes, "mask": mask, "alpha": alpha}
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
         if name not in known[suffix].read_options:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Bool, Shaped
 from skimage import color, util
 
 from .fields import Align, Extent, Grid, Medium, image_range, taken_range
@@ -18,12 +18,14 @@ from .sources import (
     as_type,
     cells_or_points,
     given_or_square,
+    masked,
     require_finite_floats,
     require_suffix,
     resized,
 )
 
 Space = Literal["gray", "rgb", "lab"]
+Alpha = Literal["drop", "mask"]
 IMAGES = (".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".tga", ".tif", ".tiff", ".webp")
 WRITTEN_IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 
@@ -35,12 +37,14 @@ def image(
     space: Space | None = None,
     align: Align = "centers",
     extents: Extents | None = None,
+    mask: Source | None = None,
+    alpha: Alpha = "drop",
 ) -> Grid:
     """An image as a grid of float32 values with 1 or 3 channels; axis 0 runs down the rows.
 
     Integers are divided by the largest value of their type, so that those without a sign lie in [0, 1]; floats are
     kept. PNG and TIFF keep 16 bits per channel; colours in other formats come at the 8 bits that Pillow gives. The EXIF
-    orientation is applied, colour profiles are not. Alpha is dropped with a warning.
+    orientation is applied, colour profiles are not. Alpha is dropped with a warning, or marks missing pixels.
 
     A TIFF with several pages is a volume, with the axes page, row and column. Pages that differ from the first in
     size, such as thumbnails, and the further frames of other formats are dropped with a warning.
@@ -60,6 +64,9 @@ def image(
     - `align`: as for `Grid`.
     - `extents`: as for `Grid`. Default: square pixels, by `square_extents` of the image as stored. The paper's images
         have (-1, 1) along both axes, whatever their shape.
+    - `mask`: an image or an array of the same size, white or true where pixels are missing: these become NaN, and are
+        neither fitted nor counted.
+    - `alpha`: `"mask"` for pixels that are missing where they are more than half transparent.
 
     !!! example
         ```python
@@ -70,9 +77,14 @@ def image(
     """
     if space not in (None, "gray", "rgb", "lab"):
         raise ValueError(f"space is {space!r}; it must be 'gray', 'rgb' or 'lab'")
-    values = _pixels(source)
+    if alpha not in ("drop", "mask"):
+        raise ValueError(f"alpha is {alpha!r}; it must be 'drop' or 'mask'")
+    values, transparent = _pixels(source, alpha)
     shape, kind = values.shape[:-1], values.dtype
     value_range = None if space == "lab" else _stored_range(values)
+    for missing in (transparent, None if mask is None else read_mask(mask)):
+        if missing is not None:
+            values = masked(_name_of(source), util.img_as_float32(values), missing)
     values = util.img_as_float32(values) if size is None else resized(values, size)
     values = _in_space(values, space)
     return Grid(
@@ -138,23 +150,51 @@ def write_image(
         encode(temporary, pixels)
 
 
-def _pixels(source: Source) -> np.ndarray:
-    """The pixels as stored, with channels last and without alpha. Warns of what a file holds beyond them."""
-    name, pages = "source", [source]
+def read_mask(source: Source) -> Bool[np.ndarray, "*shape"]:
+    """Which samples a mask marks as missing: those of an image that are brighter than half, or not zero in an array.
+
+    !!! example
+        ```python
+        read_mask(np.eye(4, dtype=bool)).sum()  # 4
+        ```
+    """
+    if isinstance(source, str | os.PathLike) and Path(source).suffix.lower() == ".npy":
+        with reading(source, "a mask", "save an array of zeros and ones with numpy.save"):
+            source = np.load(source)
+    if not isinstance(source, str | os.PathLike):
+        return np.asarray(source) != 0
+    pixels, _ = _pixels(source, "drop")
+    return util.img_as_float32(pixels).mean(axis=-1) > 0.5
+
+
+def _name_of(source: Source) -> str:
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else "source"
+
+
+def _pixels(source: Source, alpha: Alpha) -> tuple[np.ndarray, np.ndarray | None]:
+    """The pixels as stored, with channels last and without alpha, and which are missing if alpha is a mask.
+
+    Warns of what a file holds beyond them.
+    """
+    name, pages = _name_of(source), [source]
+    transparent = None
     notes: list[str] = []
     if isinstance(source, str | os.PathLike):
-        name = os.fspath(source)
         with reading(name, "an image", "get a whole copy, or convert it to a gray or RGB PNG or TIFF, or to NPY"):
             pages = decode(name, notes)
     pages = [_as_channels(name, np.asanyarray(page)) for page in pages]
     values = pages[0] if len(pages) == 1 else np.stack(pages)
     if values.shape[-1] in (2, 4):
-        if not _opaque(values[..., -1]):
+        if alpha == "mask":
+            transparent = values[..., -1] < _largest(values.dtype.name) / 2
+        elif not _opaque(values[..., -1]):
             notes.append("dropped its alpha channel")
         values = values[..., :-1]
+    elif alpha == "mask":
+        raise ValueError(f"{name}: alpha is 'mask', but there is no alpha channel; leave it out, or pass a mask")
     for note in dict.fromkeys(notes):
         warnings.warn(f"{name}: {note}", stacklevel=3)
-    return values
+    return values, transparent
 
 
 def _as_channels(name: str, values: np.ndarray) -> np.ndarray:

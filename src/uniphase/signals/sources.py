@@ -25,14 +25,38 @@ def values_of(source: Source, read_file: Callable[[str], np.ndarray]) -> tuple[s
 
 
 def resized(values: Shaped[np.ndarray, "*shape channels"], size: int) -> Shaped[np.ndarray, "*new channels"]:
-    """The values with `size` samples along the longest axis, anti-aliased. Integers are scaled as by scikit-image."""
+    """The values with `size` samples along the longest axis, anti-aliased. Integers are scaled as by scikit-image.
+
+    Where samples are missing (NaN), the mean is over those that are known; a new sample is missing if less than half of
+    what it covers is known.
+    """
     if size < 2:
         raise ValueError(f"size is {size}; it must be at least 2")
     old = values.shape[:-1]
     new = tuple(round(n * size / max(old)) for n in old)
     if min(new) < 2:
         raise ValueError(f"size is {size}, which makes {old} samples {new}; pass a size that leaves 2 along each axis")
-    return np.asarray(transform.resize(values, new, anti_aliasing=True))
+    missing = np.isnan(values).any(axis=-1, keepdims=True) if values.dtype.kind == "f" else np.zeros(1, bool)
+    if not missing.any():
+        return np.asarray(transform.resize(values, new, anti_aliasing=True))
+    known = np.asarray(transform.resize((~missing).astype(values.dtype), new, anti_aliasing=True))
+    sums = np.asarray(transform.resize(np.where(missing, 0, values), new, anti_aliasing=True))
+    return np.where(known < 0.5, np.nan, sums / np.maximum(known, 0.5))
+
+
+def masked(
+    name: str, values: Shaped[np.ndarray, "*shape channels"], mask: Shaped[np.ndarray, "*shape"] | None
+) -> Shaped[np.ndarray, "*shape channels"]:
+    """The values with NaN where the mask is true. Integers become floats, unscaled."""
+    if mask is None:
+        return values
+    if mask.shape != values.shape[:-1]:
+        raise ValueError(
+            f"{name}: the mask has the shape {mask.shape}, but the signal has {values.shape[:-1]}; pass one of its size"
+        )
+    if mask.all():
+        raise ValueError(f"{name}: every sample is masked; in a mask, white (or true) marks the samples to leave out")
+    return np.where(mask[..., None], np.nan, values.astype(np.promote_types(values.dtype, np.float32), copy=False))
 
 
 def given_or_square(extents: Extents | None, shape: tuple[int, ...], align: Align) -> Extents:

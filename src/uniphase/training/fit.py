@@ -22,10 +22,10 @@ from ..initialization.moments import Moments
 from ..initialization.schemes import get_scheme
 from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows
 from ..jax.render import evaluate_network
-from ..recipe import Optimizer, Recipe, Units, default_recipe, default_size, position_moments
+from ..recipe import Optimizer, Recipe, Units, default_recipe, default_sampling, default_size, position_moments
 from ..signals.arrays import array
 from ..signals.datasets import load
-from ..signals.fields import Extent, Field, Grid, Points
+from ..signals.fields import Extent, Field, Grid, Points, Sampling
 from ..signals.paths import FilePath
 from .averages import Averages
 from .loop import Checkpoint, State, Training, identify
@@ -49,6 +49,8 @@ def fit(
     width: int | None = ...,
     depth: int | None = ...,
     size: int | None = ...,
+    samples: Sampling | None = ...,
+    noise: float = ...,
     progress: bool = ...,
     **options: Any,
 ) -> Fit: ...
@@ -87,6 +89,8 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
     - `signal`: the name or the path of an image, a sound or an array; or an array; or a field.
     - `scheme`, `width`, `depth`: the initialization, and the size of the network. Default: by the signal.
     - `size`: resize the signal first, so that its longest axis has this many samples.
+    - `samples`: `"points"` or `"averages"`, what the samples are fitted as. Default: `default_sampling`.
+    - `noise`: the standard deviation of noise in the signal, which is then not learned; see `Values`.
     - `progress`: whether to show a line of progress. Default: yes.
 
     With a network, `fit(network, terms)`:
@@ -138,6 +142,8 @@ def _fit_signal(
     width: int | None = None,
     depth: int | None = None,
     size: int | None = None,
+    samples: Sampling | None = None,
+    noise: float = 0.0,
     progress: bool = True,
     seed: int = 0,
     moments: Moments | None = None,
@@ -147,7 +153,7 @@ def _fit_signal(
         raise ValueError("a network was passed without what to fit it to; pass fit(network, field)")
     _require_seed(seed)
     field = _as_field(signal, size)
-    values = Values(field, moments)
+    values = Values(field, moments, noise)
     default_width, default_depth = default_size(field)
     entry = get_scheme(scheme)
     blueprint = entry.blueprint(
@@ -159,7 +165,16 @@ def _fit_signal(
     network = CoordinateMLP(blueprint, key=jax.random.key(seed))
     if progress and "callback" not in options:
         options["callback"] = _progress_line
-    return _fit_network(network, values, seed=seed, blueprint=blueprint, **options)
+    samples = default_sampling(field, blueprint.parameters) if samples is None else samples
+    term = observe(field, samples, values.signal_moments, noise)
+    return _fit_network(network, term, seed=seed, blueprint=blueprint, **options)
+
+
+def observe(field: Field, samples: Sampling, moments: Moments | None = None, noise: float = 0.0) -> Values | Averages:
+    """The samples of a field as what they are fitted as: `Values`, or `Averages` over their cells."""
+    if samples not in ("points", "averages"):
+        raise ValueError(f"samples is {samples!r}; it must be 'points' or 'averages'")
+    return Averages(field, None, moments, noise) if samples == "averages" else Values(field, moments, noise)
 
 
 def _as_field(signal: Any, size: int | None) -> Field:
@@ -253,9 +268,9 @@ def _plan(
     callback: Callable[[Progress], Any] | None,
 ) -> FallingPlan:
     observed = next((term for term in terms if isinstance(term, Values | Averages)), None)
-    alone = observed is not None and len(terms) == 1
-    scale = observed.variance if alone else 1.0
-    noise = observed.noise**2 / observed.variance if alone else 0.0
+    scale, noise = 1.0, 0.0
+    if observed is not None and len(terms) == 1:
+        scale, noise = observed.variance, observed.noise**2 / observed.variance
     return FallingPlan(
         recipe,
         seconds,

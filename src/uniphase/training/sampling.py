@@ -47,9 +47,8 @@ class Samples(eqx.Module):
         if missing is not None:
             known = np.flatnonzero(~missing).astype(np.int32)
             values, numbers = values[known], _sharded(known[:, None])
-        count = len(values)
-        values = _sharded(values.astype(dtype, copy=False) if values.dtype.kind == "f" else values)
-        return Samples(values, None, numbers, None, count, dtype)
+        stored = _sharded(values.astype(dtype, copy=False) if values.dtype.kind == "f" else values)
+        return Samples(stored, None, numbers, None, len(values), dtype)
 
     def draw(self, key: PRNGKeyArray, n: int) -> tuple[Int[Array, " drawn"], Float[Array, " drawn"]]:
         """Indices of about `n` samples, and what each counts: 1 on average, and 0 for the padding of a shard."""
