@@ -247,7 +247,7 @@ def _cluster(address: str | None, workers: int | None) -> "Iterator[Client]":
 
 def _connect(address: str) -> "Client":
     from distributed import Client
-    from distributed.comm import get_address_host_port
+    from distributed.comm.addressing import get_address_host_port
 
     try:
         get_address_host_port(address)  # a Client that fails half-made may block the process when it is collected
