@@ -68,8 +68,7 @@ def load(
         ```
     """
     if not isinstance(signal, str) or signal not in _SIGNALS:
-        if not os.path.exists(signal):
-            raise FileNotFoundError(f"{signal}: no such file, nor one of the signals {', '.join(SIGNAL_NAMES)}")
+        require_signal(signal)
         return files.read(signal, size=size, space=space, align=align, axes=axes, extents=extents)
     if axes is not None:
         raise ValueError(f"{signal}: axes is {axes}, but this signal is not an array; leave axes out")
@@ -78,6 +77,12 @@ def load(
     if isinstance(source, np.ndarray):
         return files.image(source, size=size, space=space, align=align, extents=extents)
     return files.read(source, size=size, space=space, align=align, extents=extents)
+
+
+def require_signal(signal: str | os.PathLike[str]) -> None:
+    """Raise an error for what is neither the name of a signal nor a path that exists."""
+    if signal not in _SIGNALS and not os.path.exists(signal):
+        raise FileNotFoundError(f"{signal}: no such file, nor one of the signals {', '.join(SIGNAL_NAMES)}")
 
 
 def _in_data_directory(signal: _Signal) -> Path | None:
