@@ -1,5 +1,6 @@
 import json
 import signal
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,7 @@ def test_several_signals_are_one_table(run, photos, here):
     rows = cells(out)
     for row, name, samples in zip(rows, ("a", "b", "song"), ("16 × 16", "16 × 16", "300"), strict=True):
         saved = load_network(f"{name}.uniphase")
+        assert saved.metrics is not None
         numbers = [f"{saved.metrics[key]:.4g}" for key in ("snr_db", "psnr_db", "ssim")]
         assert row[0] == ("song.wav" if name == "song" else f"{name}.png")
         assert row[1:6] == [samples, f"{saved.blueprint.parameters:,}", *numbers]
@@ -249,8 +251,11 @@ def test_files_of_fits_are_told_from_signals(run, photos):
     assert (code, done, len(reasons)) == (1, [True], 1)
 
 
-def test_what_is_noted_of_one_signal_is_noted_of_the_next(run):
-    for name in ("a.png", "b.png"):
-        Image.new("L", (16, 16)).save(name)
-    code, _, err = run("fit", "a.png", "b.png", *TINY_ARGUMENTS)
-    assert (code, err.count("uniphase: note: the signal is constant")) == (0, 2)
+def test_what_is_noted_of_one_signal_is_noted_of_the_next(run, monkeypatch):
+    def fail(*_, **__):
+        warnings.warn("a frame is left out", stacklevel=1)
+        raise ValueError("damaged")
+
+    monkeypatch.setattr("uniphase.cli.subjects.load", fail)
+    code, _, err = run("fit", "a.png", "b.png")
+    assert (code, err.count("uniphase: note: a frame is left out\n")) == (1, 2)
