@@ -110,6 +110,7 @@ def test_a_fit_leaves_all_that_is_known_of_it(here):
     assert saved.training == {
         "signal": "camera",
         "scheme": "uniform-phase",
+        "options": {"recipe": "default", "eval_size": 24, **TINY},
         "recipe": asdict(job.recipe),
         "seed": 3,
         "steps": 20,
@@ -191,7 +192,7 @@ def bad(here, monkeypatch) -> Path:
         (["photo.jpg", "--scheme", "sm20", "--omega", "inf"], 1, "omega is inf; it must be positive and finite"),
         (["photo.jpg", "-o", "there.uniphase"], 1, "there.uniphase: exists; pass --force to replace it"),
         (["photo.jpg", "-o", "none/a.uniphase"], 1, "none/a.uniphase: there is no directory none; make it first"),
-        (["photo.jpg", "-o", "folder.png"], 1, "folder.png: the suffix is '.png'; use .uniphase"),
+        (["photo.jpg", "-o", "text.png"], 1, "text.png: the suffix is '.png'; use .uniphase"),
         (["photo.jpg", "-o", "photo.jpg", "--force"], 1, "photo.jpg: the suffix is '.jpg'; use .uniphase"),
         (["photo.jpg", "--width", "many"], 2, 'unable to convert "many" into int'),
         (["photo.jpg", "--optimizer", "sgd"], 2, 'Choose from: "muon", "adam"'),

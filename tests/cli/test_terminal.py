@@ -1,6 +1,16 @@
 import pytest
 
-from uniphase.cli.terminal import fit_progress, lab_progress, number, print_plan, print_report, ranges, times, words
+from uniphase.cli.terminal import (
+    fit_progress,
+    lab_progress,
+    number,
+    print_plan,
+    print_report,
+    print_table,
+    ranges,
+    times,
+    words,
+)
 from uniphase.lab.engine import Estimate, Progress as Standing
 from uniphase.training.plan import Progress
 
@@ -57,6 +67,12 @@ def test_values_in_words():
     assert words({"a": 1.23456, "b": {"c": None}}) == "a 1.235, b c None"
     assert (times((512, 256)), ranges([(-1.0, 1.0), (0.0, 2.5)])) == ("512 × 256", "[-1, 1] × [0, 2.5]")
     assert (number(None), number(1234.5678)) == ("—", "1235")
+
+
+def test_names_stand_in_a_table_as_they_are_and_in_one_line(capsys):
+    long = "a reason " * 50
+    print_table(("name", "why"), [("a[b]:cat:.png", long.strip())])
+    assert capsys.readouterr().out.splitlines()[1].split(maxsplit=1) == ["a[b]:cat:.png", long.strip()]
 
 
 class Findings:

@@ -5,12 +5,12 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import NoReturn
 
 from cyclopts import App
 
 from .compare import compare
 from .diagnose import diagnose
+from .failures import explain
 from .fit import fit
 from .info import info
 from .moments import moments
@@ -44,16 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except BrokenPipeError:  # the reader of the pipe has gone; what is still buffered must not fail at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
-        except (ValueError, OSError) as error:
-            _fail(str(error))
-        except MemoryError as error:
-            _fail(f"{str(error) or 'out of memory'}; pass a smaller --size")
-        except RuntimeError as error:
-            if "Out of memory" not in str(error):  # JAX has no type of its own for this
+        except Exception as error:
+            if (reason := explain(error)) is None:
                 raise
-            _fail("out of memory; pass a smaller --width, --batch or --size")
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"uniphase: {message}", file=sys.stderr)
-    sys.exit(1)
+            print(f"uniphase: {reason}", file=sys.stderr)
+            sys.exit(1)

@@ -1,22 +1,23 @@
 """`uniphase fit`: from a signal to a network in a file."""
 
+import hashlib
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from . import terminal
-from .options import Force, Json, Options, Output, Signal
+from .options import Force, Json, Options, Output, Signals
 
 if TYPE_CHECKING:
     from ..initialization.blueprint import Blueprint
     from ..jax.network import CoordinateMLP
     from ..recipe import Recipe
-    from ..signals.fields import Grid
+    from ..storage.network_file import NetworkFile
     from ..training.plan import Progress
     from ..training.result import Fit
     from .subjects import Subject
@@ -25,9 +26,7 @@ _STOPS = {"steps": "all of them", "seconds": "time limit reached", "target": "ta
 
 
 def fit(
-    signal: Signal,
-    /,
-    *,
+    *signals: Signals,
     scheme: str = "uniform-phase",
     options: Options | None = None,
     seconds: float | None = None,
@@ -40,9 +39,13 @@ def fit(
 ) -> None:
     """Fit a network to a signal and write it to a small file, with a picture of the fit.
 
+    Several signals are fitted in turn, each to a file of its own, with one table at the end. One that cannot be fitted
+    does not end the others; the exit code is then 1.
+
     For example:
 
         uniphase fit photo.jpg
+        uniphase fit *.png --resume
         uniphase fit song.wav --seconds 60 -o song.uniphase
         uniphase fit photo.jpg --scheme siren --omega 60
 
@@ -57,14 +60,22 @@ def fit(
     seed
         Seed of the network and of the batches.
     output
-        File of the network. Default: the name of the signal with .uniphase, in the current directory. The picture is
-        written next to it as .fit.png, and a sound as .fit.wav.
+        File of the network, or an existing directory for it. Default: the name of the signal with .uniphase, in the
+        current directory. The picture is written next to it as .fit.png, and a sound as .fit.wav.
     resume
-        Continue a fit that was interrupted. The result is the same as without the interruption.
+        Continue a fit that was interrupted. The result is the same as without the interruption. Of several signals,
+        those that are finished are not fitted again.
     """
     if json:
         warnings.simplefilter("ignore", UserWarning)
-    job = prepare(signal, options or Options(), scheme=scheme, seed=seed, output=output, resume=resume, force=force)
+    options = options or Options()
+    if len(signals) != 1:
+        from .fits import Settings, fit_signals
+
+        limits = {"seconds": seconds, "target_db": target_db}
+        settings = Settings(options, scheme, seed, **limits, output=output, resume=resume, force=force)
+        return fit_signals(signals, settings, json=json)
+    job = prepare(signals[0], options, scheme=scheme, seed=seed, output=output, resume=resume, force=force)
     if not json:
         print(f"{job.blueprint}\n", flush=True)
     try:
@@ -78,18 +89,28 @@ def fit(
 
 
 def _print_result(job: "Job", result: "Fit", json: bool) -> None:
-    pairs = {"train": result.metrics, "test": result.test_metrics}
-    metrics = {name: numbers.to_dict() for name, numbers in pairs.items() if numbers is not None}
     if json:
-        metrics = {name: {key: numbers[key] for key in terminal.METRICS} for name, numbers in metrics.items()}
-        totals = {"steps": result.steps, "seconds": result.seconds, "parameters": job.blueprint.parameters}
-        terminal.print_json(metrics | totals | {"stop": result.stop, "output": str(job.outputs.network)})
+        from ..storage.network_file import read_network
+
+        network = job.outputs.network
+        terminal.print_json(summary(network, read_network(network, lambda *_: None)))
         return
-    terminal.print_metrics(metrics)
+    pairs = {"train": result.metrics, "test": result.test_metrics}
+    terminal.print_metrics({name: numbers.to_dict() for name, numbers in pairs.items() if numbers is not None})
     done = f"{result.steps:,} steps in {result.seconds:.1f} s ({_STOPS[result.stop]})"
     network, *others = job.outputs.results
     print(f"\n{job.blueprint.parameters:,} parameters, {done}")
     print(f"wrote {network} ({network.stat().st_size:,} bytes), {', '.join(map(str, others))}")
+
+
+def summary(path: Path, content: "NetworkFile[None]") -> dict[str, Any]:
+    """What `--json` prints about a finished fit, from its file."""
+    training, pairs = content.training, {"train": content.metrics, "test": content.training["test_metrics"]}
+    metrics = {
+        name: {key: numbers[key] for key in terminal.METRICS} for name, numbers in pairs.items() if numbers is not None
+    }
+    totals = {"steps": training["steps"], "seconds": training["seconds"], "parameters": content.blueprint.parameters}
+    return {**metrics, **totals, "stop": training["stop"], "output": str(path)}
 
 
 @dataclass(frozen=True)
@@ -112,6 +133,7 @@ class Job:
     """A fit that is ready to run."""
 
     signal: str
+    options: Options
     subject: "Subject"
     blueprint: "Blueprint"
     network: "CoordinateMLP"
@@ -137,8 +159,8 @@ def prepare(
 
     - `signal`, `scheme`: a name or a file, and the initialization.
     - `seed`: of the network and of the batches.
-    - `output`: where the network is written. Default: the name of the signal with the suffix `.uniphase`, in the
-        current directory.
+    - `output`: where the network is written: a file, or a directory for one with the name of the signal and the suffix
+        `.uniphase`. Default: the current directory.
     - `resume`: whether to continue from the state that an interrupted fit left, if there is one.
     - `force`: whether existing files may be replaced.
 
@@ -148,26 +170,41 @@ def prepare(
         print(job.blueprint)
         ```
     """
+    from .subjects import choose_recipe, draw_network, load_subject, make_blueprint
+
+    require_choices(scheme, options, seed)
+    subject = load_subject(signal, options)
+    outputs = name_outputs(signal, output, sound=subject.field.medium == "sound")
+    if resume and not outputs.state.exists():
+        warnings.warn(f"{outputs.state}: there is no interrupted fit; starting one", stacklevel=2)
+    require_free(outputs, signal, resume=resume, force=force)
+    blueprint = make_blueprint(subject, scheme, options)
+    recipe = choose_recipe(subject.field, blueprint, options)
+    return Job(signal, options, subject, blueprint, draw_network(blueprint, seed), recipe, seed, outputs, resume)
+
+
+def require_choices(scheme: str, options: Options, seed: int) -> None:
+    """Raise an error for what would be wrong with any signal."""
+    from ..initialization.schemes import get_scheme
     from ..plots.drawing import require_matplotlib
-    from .outputs import require_writable
-    from .subjects import choose_recipe, draw_network, load_subject, make_blueprint, require_omega, require_seed
+    from .subjects import require_omega, require_seed
 
     require_matplotlib()
+    get_scheme(scheme)
     require_omega([scheme], options)
     require_seed(seed)
-    subject = load_subject(signal, options)
-    outputs = _outputs(Path(f"{Path(signal).stem}.uniphase" if output is None else output), subject.field)
+
+
+def require_free(outputs: Outputs, signal: str, *, resume: bool, force: bool) -> None:
+    """Raise an error if a fit would replace files that it must not."""
+    from .outputs import require_writable
+
     interrupted = outputs.state.exists()
-    if resume and not interrupted:
-        warnings.warn(f"{outputs.state}: there is no interrupted fit; starting one", stacklevel=2)
     if interrupted and not (resume or force):
         raise FileExistsError(
             f"{outputs.state}: left by an interrupted fit; pass --resume to continue it, --force to discard it"
         )
     require_writable(outputs.results, signal, replace=force or (resume and interrupted))
-    blueprint = make_blueprint(subject, scheme, options)
-    recipe = choose_recipe(subject.field, blueprint, options)
-    return Job(signal, subject, blueprint, draw_network(blueprint, seed), recipe, seed, outputs, resume)
 
 
 def run(
@@ -190,6 +227,9 @@ def run(
     from .outputs import writing
 
     outputs, (field, test, moments) = job.outputs, job.subject
+    made_from = origin(
+        job.signal, job.blueprint.scheme, job.options, seed=job.seed, seconds=seconds, target_db=target_db
+    )
     if not job.resume:
         outputs.state.unlink(missing_ok=True)
     with writing(outputs.network, "fix that, then continue with --resume"):
@@ -212,18 +252,33 @@ def run(
         except Diverged as error:
             outputs.state.unlink(missing_ok=True)
             raise ValueError(f"{job.signal}: {error} with --lr") from error
-        _write_results(job, result)
+        _write_results(job, result, made_from)
     outputs.state.unlink(missing_ok=True)
     return result
 
 
-def _write_results(job: Job, result: "Fit") -> None:
+def origin(
+    signal: str, scheme: str, options: Options, *, seed: int, seconds: float | None, target_db: float | None
+) -> dict[str, Any]:
+    """What a fit is made from, for its file: the signal, with the hash of its file, and all that was chosen."""
+    from ..signals.datasets import SIGNAL_NAMES
+
+    chosen = asdict(options) | {"seconds": seconds, "target_db": target_db}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    notes = {"signal": signal, "scheme": scheme, "seed": seed, "options": given}
+    if signal in SIGNAL_NAMES:
+        return notes
+    with open(signal, "rb") as file:
+        return notes | {"sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _write_results(job: Job, result: "Fit", made_from: dict[str, Any]) -> None:
     from ..plots.preview import write_preview
     from ..signals import files
     from .subjects import shown_part, shown_prediction
 
     outputs, field = job.outputs, job.subject.field
-    result.save(outputs.network, training={"signal": job.signal, "scheme": job.blueprint.scheme})
+    result.save(outputs.network, training=made_from)
     prediction = shown_prediction(result.network, field, result.prediction)
     if outputs.sound:
         files.write(outputs.sound, prediction, rate=field.rate)
@@ -232,8 +287,11 @@ def _write_results(job: Job, result: "Fit") -> None:
     write_preview(outputs.preview, shown_part(field), prediction, result.losses, result.metrics, title)
 
 
-def _outputs(network: Path, field: "Grid") -> Outputs:
+def name_outputs(signal: str, output: str | None, *, sound: bool) -> Outputs:
+    """The files of a fit: next to the one that is given, or by the name of the signal in a directory."""
+    path = Path("." if output is None else output)
+    network = path / f"{Path(signal).stem}.uniphase" if path.is_dir() else path
     if network.suffix != ".uniphase":
         raise ValueError(f"{network}: the suffix is {network.suffix!r}; use .uniphase")
-    sound = network.with_suffix(".fit.wav") if field.medium == "sound" else None
-    return Outputs(network, network.with_suffix(".uniphase.part"), network.with_suffix(".fit.png"), sound)
+    heard = network.with_suffix(".fit.wav") if sound else None
+    return Outputs(network, network.with_suffix(".uniphase.part"), network.with_suffix(".fit.png"), heard)

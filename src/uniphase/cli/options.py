@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-Signal = Annotated[
-    str,
-    Parameter(
-        help="A file (image, sound or NPY array), or a name: camera, brick, gravel, clock, hubble, skin, astronaut, "
-        "coffee, bach."
-    ),
-]
+_SIGNAL = (
+    "A file (image, sound or NPY array), or a name: camera, brick, gravel, clock, hubble, skin, astronaut, coffee, "
+    "bach."
+)
+Signal = Annotated[str, Parameter(help=_SIGNAL)]
+# For each of `*signals`, of which there must be at least one.
+Signals = Annotated[str, Parameter(required=True, help=f"{_SIGNAL} Any number of them.")]
 NetworkPath = Annotated[str, Parameter(help="A .uniphase file, as written by `uniphase fit`.")]
 
 Width = Annotated[int | None, Parameter(help="Neurons per layer. Default: from the size of the signal.")]

@@ -136,7 +136,8 @@ def console():
     """The console that tables are printed on: as wide as the terminal, or wide enough for all of them."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 200)
+    # File names and reasons stand in tables as they are, whatever brackets and colons they have.
+    return Console(width=None if sys.stdout.isatty() else 1000, markup=False, emoji=False)
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]):

@@ -256,7 +256,7 @@ def _grid_statistics(grid: Grid) -> _Statistics:
         inner = (*outer, slice(start - low, stop - low))
         inside = slab[(slice(None), *inner)].reshape(channels, -1)  # (channels, samples)
         slopes = np.stack([_derivative(f, a, grid.spacing[a])[inner].ravel() for f in slab for a in range(axes)])
-        if grid.missing is not None:  # a difference with NaN is NaN
+        if np.isnan(slopes).any():  # a difference with NaN is NaN
             inside, slopes = (numbers[:, ~np.isnan(numbers).any(axis=0)] for numbers in (inside, slopes))
         if inside.size == 0:
             continue

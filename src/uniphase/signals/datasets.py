@@ -70,8 +70,7 @@ def load(
         ```
     """
     if not isinstance(signal, str) or signal not in _SIGNALS:
-        if not os.path.exists(signal):
-            raise FileNotFoundError(f"{signal}: no such file, nor one of the signals {', '.join(SIGNAL_NAMES)}")
+        require_signal(signal)
         return files.read(
             signal, size=size, space=space, align=align, axes=axes, extents=extents, mask=mask, alpha=alpha
         )
@@ -84,6 +83,12 @@ def load(
             source, size=size, space=space, align=align, extents=extents, mask=mask, alpha=alpha or "drop"
         )
     return files.read(source, size=size, space=space, align=align, extents=extents, mask=mask, alpha=alpha)
+
+
+def require_signal(signal: str | os.PathLike[str]) -> None:
+    """Raise an error for what is neither the name of a signal nor a path that exists."""
+    if signal not in _SIGNALS and not os.path.exists(signal):
+        raise FileNotFoundError(f"{signal}: no such file, nor one of the signals {', '.join(SIGNAL_NAMES)}")
 
 
 def _in_data_directory(signal: _Signal) -> Path | None:

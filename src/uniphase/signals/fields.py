@@ -133,8 +133,10 @@ class Grid:
         if self.values.dtype.kind != "f":
             return None
         flat = self.flat_values()
-        missing = np.concatenate([np.isnan(flat[i : i + _ROWS]).any(axis=1) for i in range(0, len(flat), _ROWS)])
-        return missing if missing.any() else None
+        blocks = [flat[i : i + _ROWS] for i in range(0, len(flat), _ROWS)]
+        if not any(np.isnan(block).any() for block in blocks):  # most often, and then nothing is set aside for it
+            return None
+        return np.concatenate([np.isnan(block).any(axis=1) for block in blocks])
 
     @property
     def spacing(self) -> tuple[float, ...]:
