@@ -156,18 +156,19 @@ def compare_schemes(
     outputs = _comparison_outputs(signal, output)
     require_writable(outputs, signal, replace=force)
     subject = load_subject(signal, options)
-    field, test, _ = subject
+    field, test = subject.field, subject.test
     rows, recipes, columns, losses = [], {}, {}, {}
     for scheme in schemes:
         blueprint = make_blueprint(subject, scheme, options)
         recipes[scheme] = choose_recipe(field, blueprint, options)
-        results = _train(subject, blueprint, recipes[scheme], seeds, callback)
+        results = _train(subject, blueprint, recipes[scheme], options, seeds, callback)
         rows.append(_row(scheme, results))
         if results:
             columns[scheme] = _column(results[0], field, test)
             losses[scheme] = [result.losses for result in results]
     spline = "bicubic" if field.in_size == 2 else "cubic spline"
-    rows.append(Row(spline, (), () if test is None else (evaluate(cubic_spline(field, test), test),)))
+    no_spline = test is None or field.missing is not None
+    rows.append(Row(spline, (), () if no_spline else (evaluate(cubic_spline(field, test), test),)))
     if not columns:
         rate = min(recipe.learning_rate for recipe in recipes.values())
         raise ValueError(f"{signal}: every run diverged; pass a smaller --lr than {rate:g}")
@@ -190,22 +191,22 @@ def _train(
     subject: "Subject",
     blueprint: "Blueprint",
     recipe: "Recipe",
+    options: Options,
     seeds: int,
     callback: "Callable[[str, Progress], Any] | None",
 ) -> "list[Fit]":
     """The runs of a scheme that did not diverge."""
     from ..training.fit import fit
     from ..training.plan import Diverged
-    from .subjects import draw_network
+    from .subjects import draw_network, observations
 
-    field, test, moments = subject
-    results = []
+    term, results = observations(subject, blueprint, options), []
     for seed in range(seeds):
         name = blueprint.scheme if seeds == 1 else f"{blueprint.scheme}, seed {seed}"
         tell = None if callback is None else lambda progress, name=name: callback(name, progress)
         network = draw_network(blueprint, seed)
         try:
-            results.append(fit(network, field, recipe=recipe, test=test, moments=moments, seed=seed, callback=tell))
+            results.append(fit(network, term, recipe=recipe, test=subject.test, seed=seed, callback=tell))
         except Diverged as error:
             warnings.warn(f"{name}: left out, because {error}", stacklevel=2)
     return results

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from ..training.result import Fit
     from .subjects import Subject
 
-_STOPS = {"steps": "all of them", "seconds": "time limit reached", "target": "target reached"}
+_STOPS = {
+    "steps": "all of them",
+    "seconds": "time limit reached",
+    "target": "target reached",
+    "noise": "only noise was left",
+}
 
 
 def fit(
@@ -48,6 +53,8 @@ def fit(
         uniphase fit *.png --resume
         uniphase fit song.wav --seconds 60 -o song.uniphase
         uniphase fit photo.jpg --scheme siren --omega 60
+        uniphase fit scratched.png --mask scratches.png
+        uniphase fit night.jpg --denoise
 
     Parameters
     ----------
@@ -99,7 +106,9 @@ def _print_result(job: "Job", result: "Fit", json: bool) -> None:
     terminal.print_metrics({name: numbers.to_dict() for name, numbers in pairs.items() if numbers is not None})
     done = f"{result.steps:,} steps in {result.seconds:.1f} s ({_STOPS[result.stop]})"
     network, *others = job.outputs.results
-    print(f"\n{job.blueprint.parameters:,} parameters, {done}")
+    print(f"\n{job.blueprint.parameters:,} parameters, samples as {result.sampling}, {done}")
+    if job.subject.noise:
+        print(f"noise: standard deviation {job.subject.noise:.4g}")
     print(f"wrote {network} ({network.stat().st_size:,} bytes), {', '.join(map(str, others))}")
 
 
@@ -225,8 +234,9 @@ def run(
     from ..training.fit import fit
     from ..training.plan import Diverged
     from .outputs import writing
+    from .subjects import observations
 
-    outputs, (field, test, moments) = job.outputs, job.subject
+    outputs = job.outputs
     made_from = origin(
         job.signal, job.blueprint.scheme, job.options, seed=job.seed, seconds=seconds, target_db=target_db
     )
@@ -236,12 +246,11 @@ def run(
         try:
             result = fit(
                 job.network,
-                field,
+                observations(job.subject, job.blueprint, job.options),
                 recipe=job.recipe,
                 seconds=seconds,
                 target_db=target_db,
-                test=test,
-                moments=moments,
+                test=job.subject.test,
                 blueprint=job.blueprint,
                 seed=job.seed,
                 callback=callback,

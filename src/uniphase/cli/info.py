@@ -28,7 +28,9 @@ def info(file: NetworkPath, /, *, json: Json = False) -> None:
     rate = "" if content.rate is None else f" at {content.rate:g} Hz"
     stored = "" if content.stored is None else f", stored as {content.stored}"
     print(f"{file}: {size:,} bytes\n\n{content.blueprint}\n")
-    print(f"domain: {shape} on {terminal.ranges(domain.extents)}, {domain.align}{medium}{rate}{stored}")
+    print(
+        f"domain: {shape} on {terminal.ranges(domain.extents)}, {domain.align}, {domain.sampling}{medium}{rate}{stored}"
+    )
     if content.moments is not None:
         print(content.moments)
     print()

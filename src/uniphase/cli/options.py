@@ -40,6 +40,13 @@ Axes = Annotated[
         "the channels."
     ),
 ]
+Samples = Annotated[
+    Literal["points", "averages"] | None,
+    Parameter(
+        help="What samples are: values at points, or averages over their cells. Default: averages for images, volumes "
+        "and video that the network can hold, otherwise points."
+    ),
+]
 Output = Annotated[str | None, Parameter(alias="-o")]
 Force = Annotated[bool, Parameter(negative="", help="Replace existing files.")]
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object instead of text.")]
@@ -58,6 +65,7 @@ class Options:
     - `width`, `depth`, `omega`: of the network.
     - `steps`, `optimizer`, `lr`, `batch`: entries of the `Recipe`.
     - `size`, `space`, `align`, `axes`: how to load the signal, as for `load`.
+    - `samples`, `mask`, `alpha`, `denoise`, `noise`: what the samples are, which are missing, and how noisy they are.
     - `eval_size`: the size at which the signal is loaded again for a test. Default: as stored, if `size` is smaller.
 
     !!! example
@@ -86,3 +94,15 @@ class Options:
     space: Space = None
     align: Align = None
     axes: Axes = None
+    samples: Samples = None
+    mask: str | None = None
+    """An image of the same size, or an NPY array, that is white (not zero) where samples are missing. They are neither
+    fitted nor counted, as are NaN in an array."""
+    alpha: Literal["drop", "mask"] | None = None
+    """What to do with the alpha channel of an image: "mask" leaves out pixels that are more than half transparent.
+    Default: drop it."""
+    denoise: Annotated[bool, Parameter(negative="")] = False
+    """Estimate the noise of the signal, and end the fit before it is learned."""
+    noise: float | None = None
+    """Standard deviation of the noise, in the units of the values (8-bit images lie in [0, 1]), if it is known; as
+    --denoise, without the estimate."""

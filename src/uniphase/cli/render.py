@@ -14,7 +14,7 @@ from .options import Force, NetworkPath, Output
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..signals.fields import Align, Extent
+    from ..signals.fields import Align, Extent, Sampling
     from ..storage.network_file import Domain, NetworkFile
 
 Derivative = Literal["gradient", "laplacian"]
@@ -29,6 +29,7 @@ def render(
     scale: float | None = None,
     region: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     derivative: Derivative | None = None,
+    samples: Literal["points", "averages"] | None = None,
     output: Output = None,
     force: Force = False,
 ) -> None:
@@ -53,12 +54,23 @@ def render(
     derivative
         Of the values by the coordinates. A picture shows the norm of the gradient from black to white, and the
         Laplacian around gray; NPY has the numbers.
+    samples
+        Values at points, or averages over the cells of the samples. Default: what a camera would see, which is averages
+        where the cells are larger than those that were fitted, points where they are smaller, and otherwise what was
+        fitted.
     output
         Where to write: .png, .tif, .wav or .npy. Default: the name of the file with the size added, in the current
         directory. A picture has the bits per channel of the image that was fitted, as far as the format holds them.
     """
     written = render_file(
-        file, size=size, scale=scale, region=region, derivative=derivative, output=output, force=force
+        file,
+        size=size,
+        scale=scale,
+        region=region,
+        derivative=derivative,
+        samples=samples,
+        output=output,
+        force=force,
     )
     print(f"wrote {written.path}, {terminal.times(written.shape)} samples")
 
@@ -77,6 +89,7 @@ def render_file(
     scale: float | None = None,
     region: str | None = None,
     derivative: Derivative | None = None,
+    samples: "Sampling | None" = None,
     output: str | None = None,
     force: bool = False,
 ) -> Rendered:
@@ -92,6 +105,7 @@ def render_file(
         as that had.
     - `region`: `low:high` for each axis, separated by commas, in the units of the extents. Default: the whole domain.
     - `derivative`: as for `render`.
+    - `samples`: values at points, or averages over cells. Default: by `camera_nodes`.
     - `output`: where to write, with the suffix .png, .tif, .wav or .npy. Default: a name with the size in it, in the
         current directory.
     - `force`: whether an existing file may be replaced.
@@ -116,13 +130,32 @@ def render_file(
     target = Path(_default_name(path, content, shape, derivative) if output is None else output)
     _require_format(target, content, derivative)
     require_writable([target], path, replace=force)
+    nodes = _nodes(domain, fitted, shape, samples)
     values = render(
-        content.network, shape, extents=domain.extents, align=domain.align, region=spans, derivative=derivative
+        content.network,
+        shape,
+        extents=domain.extents,
+        align=domain.align,
+        region=spans,
+        derivative=derivative,
+        average=max(nodes) > 1,
+        nodes=nodes,
     )
     with writing(target):
         rate = None if content.rate is None else content.rate * shape[0] / fitted[0]
         _write(target, values, content, derivative, rate)
     return Rendered(target, shape)
+
+
+def _nodes(
+    domain: "Domain", fitted: Sequence[float], shape: tuple[int, ...], samples: "Sampling | None"
+) -> tuple[int, ...]:
+    from ..jax.render import camera_nodes
+
+    natural = camera_nodes(fitted if domain.shape is not None else shape, shape, samples or domain.sampling)
+    if samples is None:
+        return natural
+    return tuple(max(4, n) if samples == "averages" else 1 for n in natural)
 
 
 def _parse_region(text: str, axes: int) -> "tuple[Extent, ...]":

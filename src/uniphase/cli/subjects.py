@@ -10,26 +10,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..initialization.blueprint import Blueprint
-from ..initialization.moments import EPSILON, Moments, estimate_moments
+from ..initialization.moments import EPSILON, Moments, estimate_moments, estimate_noise
 from ..initialization.schemes import SCHEMES, get_scheme
-from ..recipe import Layered, Recipe, default_rate, default_recipe, default_size, paper_recipe
+from ..recipe import Layered, Recipe, default_rate, default_recipe, default_sampling, default_size, paper_recipe
 from ..signals.datasets import load
 from ..signals.fields import Grid, axis_coordinates
 from .options import Options
 
 if TYPE_CHECKING:
     from ..jax.network import CoordinateMLP
+    from ..training.averages import Averages
+    from ..training.terms import Values
 
 # Larger signals are tested only if a size is asked for, and drawn with some of their samples left out.
 MANY_SAMPLES = 1 << 22
 
 
 class Subject(NamedTuple):
-    """The field to fit, the field to test on, and the moments of the first."""
+    """The field to fit, the field to test on, and the moments and the noise of the first."""
 
     field: Grid
     test: Grid | None
     moments: Moments
+    noise: float = 0.0
 
 
 def load_signal(signal: str, options: Options, size: int | None) -> Grid:
@@ -39,7 +42,8 @@ def load_signal(signal: str, options: Options, size: int | None) -> Grid:
     """
     paper = options.recipe == "paper"
     align = options.align or ("corners" if paper else "centers")
-    field = load(signal, size=size, space=options.space, align=align, axes=options.axes)
+    chosen = {"space": options.space, "axes": options.axes, "mask": options.mask, "alpha": options.alpha}
+    field = load(signal, size=size, align=align, **chosen)
     return dataclasses.replace(field, extents=(-1.0, 1.0)) if paper and field.medium != "sound" else field
 
 
@@ -56,12 +60,30 @@ def load_subject(signal: str, options: Options) -> Subject:
                 f"{signal}: not tested on all of its {stored.samples:,} samples; pass --eval-size for a test",
                 stacklevel=2,
             )
-    return Subject(field, test, moments_of(field, options))
+    noise = noise_of(field, options)
+    return Subject(field, test, moments_of(field, options, noise), noise)
 
 
-def moments_of(field: Grid, options: Options) -> Moments:
+def moments_of(field: Grid, options: Options, noise: float = 0.0) -> Moments:
     """The moments of a field, with the paper's ε where its recipe is used."""
-    return estimate_moments(field, epsilon=EPSILON if options.recipe == "paper" else None)
+    return estimate_moments(field, epsilon=EPSILON if options.recipe == "paper" else None, noise=noise)
+
+
+def noise_of(field: Grid, options: Options) -> float:
+    """The noise that was given or is to be estimated; 0 if neither was asked for."""
+    if options.noise is None:
+        return estimate_noise(field) if options.denoise else 0.0
+    if not 0 < options.noise < math.inf:
+        raise ValueError(f"noise is {options.noise}; pass a standard deviation, positive and finite")
+    return options.noise
+
+
+def observations(subject: Subject, blueprint: Blueprint, options: Options) -> "Values | Averages":
+    """The samples as what they are fitted as: by choice, or as it follows from the field and the network's size."""
+    from ..training.fit import observe
+
+    samples = options.samples or default_sampling(subject.field, blueprint.parameters)
+    return observe(subject.field, samples, subject.moments, subject.noise)
 
 
 def require_seed(seed: int) -> None:

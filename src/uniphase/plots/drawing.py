@@ -44,8 +44,9 @@ def middle_slice(values: np.ndarray) -> np.ndarray:
 
 
 def show_image(axes: "Axes", values: np.ndarray, field: Grid) -> None:
-    """Show an image in the colours of its field."""
+    """Show an image in the colours of its field; what is missing is white."""
     low, high = field.value_range
+    values = np.where(np.isnan(values), (100.0, 0.0, 0.0) if field.medium == "lab" else high, values)
     if field.medium == "lab":
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Conversion from CIE-LAB", UserWarning)  # out of gamut: clipped

@@ -18,7 +18,8 @@ from .loop import State
 _CALL = 10
 # A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
 _EXPLOSION, _RETRIES = 10.0, 5
-# Losses that scatter around zero are averaged over more steps, and less than this share of the first one is as zero.
+# Losses that scatter around zero are averaged over more steps if need be, and a mean of less than this share of the
+# first one is as good as zero.
 _NOISY_STEPS, _NOISY_SHARE = 100, 0.01
 _TELL_SECONDS = 0.5
 
@@ -79,7 +80,7 @@ class FallingPlan:
     def review(self, good: State, state: State, losses: np.ndarray) -> State:
         """Back to the last good state with half the rate, if the loss exploded."""
         if self.scatters:
-            state = replace(state, latest=float(losses[max(0, state.step - _NOISY_STEPS) : state.step].mean()))
+            state = replace(state, latest=_clear_mean(losses[: state.step]))
         first = float(losses[0])
         best, least = min(state.best, first), _NOISY_SHARE * abs(first) if self.scatters else 0.0
         if state.latest < best + (_EXPLOSION - 1) * max(abs(best), least):  # nan is not less either
@@ -112,6 +113,12 @@ class FallingPlan:
         left = (self.steps - state.step) / speed
         left = left if self.seconds is None else min(left, max(0.0, self.seconds - state.seconds))
         return Progress(state.step, self.steps, mse, _decibels(state.latest), peak, speed, left)
+
+
+def _clear_mean(losses: np.ndarray) -> float:
+    """The mean of the latest losses: of more of them where that of a few does not stand out from its scatter."""
+    few = losses[-_CALL:]
+    return float(few.mean() if few.mean() > few.std() else losses[-_NOISY_STEPS:].mean())
 
 
 def _decibels(loss: float) -> float:
