@@ -167,8 +167,8 @@ def compare_schemes(
             columns[scheme] = _column(results[0], field, test)
             losses[scheme] = [result.losses for result in results]
     spline = "bicubic" if field.in_size == 2 else "cubic spline"
-    no_spline = test is None or field.missing is not None
-    rows.append(Row(spline, (), () if no_spline else (evaluate(cubic_spline(field, test), test),)))
+    tested = () if test is None or field.missing is not None else (evaluate(cubic_spline(field, test), test),)
+    rows.append(Row(spline, (), tested))
     if not columns:
         rate = min(recipe.learning_rate for recipe in recipes.values())
         raise ValueError(f"{signal}: every run diverged; pass a smaller --lr than {rate:g}")
