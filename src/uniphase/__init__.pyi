@@ -51,6 +51,7 @@ from .signals.fields import Field as Field, Grid as Grid, Points as Points
 from .signals.images import image as image
 from .signals.metrics import Metrics as Metrics, evaluate as evaluate
 from .signals.sounds import audio as audio
+from .signals.tables import table as table
 from .storage.network_file import NetworkFile as NetworkFile
 from .training.fit import fit as fit
 from .training.mup import (

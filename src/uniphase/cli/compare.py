@@ -143,6 +143,7 @@ def compare_schemes(
     """
     from ..plots.comparison import write_comparison, write_learning_curves
     from ..plots.drawing import require_matplotlib
+    from ..signals.fields import Points
     from ..signals.metrics import evaluate
     from ..signals.splines import cubic_spline
     from .outputs import require_writable, writing
@@ -157,6 +158,8 @@ def compare_schemes(
     require_writable(outputs, signal, replace=force)
     subject = load_subject(signal, options)
     field, test, _ = subject
+    if isinstance(field, Points) or isinstance(test, Points):
+        raise ValueError(f"{signal}: scattered points, but a comparison shows grids; fit one scheme after the other")
     rows, recipes, columns, losses = [], {}, {}, {}
     for scheme in schemes:
         blueprint = make_blueprint(subject, scheme, options)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..initialization.blueprint import Blueprint
     from ..jax.network import CoordinateMLP
     from ..recipe import Recipe
-    from ..signals.fields import Grid
+    from ..signals.fields import Field
     from ..training.plan import Progress
     from ..training.result import Fit
     from .subjects import Subject
@@ -45,6 +45,7 @@ def fit(
         uniphase fit photo.jpg
         uniphase fit song.wav --seconds 60 -o song.uniphase
         uniphase fit photo.jpg --scheme siren --omega 60
+        uniphase fit stations.csv --coordinates lon,lat --values temperature
 
     Parameters
     ----------
@@ -219,21 +220,27 @@ def run(
 
 def _write_results(job: Job, result: "Fit") -> None:
     from ..plots.preview import write_preview
+    from ..plots.scatter import surface_shape
     from ..signals import files
+    from ..signals.fields import Grid
     from .subjects import shown_part, shown_prediction
 
     outputs, field = job.outputs, job.subject.field
     result.save(outputs.network, training={"signal": job.signal, "scheme": job.blueprint.scheme})
     prediction = shown_prediction(result.network, field, result.prediction)
-    if outputs.sound:
+    if outputs.sound and isinstance(field, Grid):
         files.write(outputs.sound, prediction, rate=field.rate)
     title = f"{Path(job.signal).name}: {job.blueprint.scheme}, {job.blueprint.parameters:,} parameters"
     assert result.metrics is not None
-    write_preview(outputs.preview, shown_part(field), prediction, result.losses, result.metrics, title)
+    shape = surface_shape(field)
+    between = {} if shape is None else {"surface": result.render(shape)}
+    write_preview(outputs.preview, shown_part(field), prediction, result.losses, result.metrics, title, **between)
 
 
-def _outputs(network: Path, field: "Grid") -> Outputs:
+def _outputs(network: Path, field: "Field") -> Outputs:
+    from .subjects import is_sound
+
     if network.suffix != ".uniphase":
         raise ValueError(f"{network}: the suffix is {network.suffix!r}; use .uniphase")
-    sound = network.with_suffix(".fit.wav") if field.medium == "sound" else None
+    sound = network.with_suffix(".fit.wav") if is_sound(field) else None
     return Outputs(network, network.with_suffix(".uniphase.part"), network.with_suffix(".fit.png"), sound)

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 Signal = Annotated[
     str,
     Parameter(
-        help="A file (image, sound or NPY array), or a name: camera, brick, gravel, clock, hubble, skin, astronaut, "
+        help="A file (image, sound, array or table), or a name: camera, brick, gravel, clock, hubble, skin, astronaut, "
         "coffee, bach."
     ),
 ]
@@ -40,6 +40,10 @@ Axes = Annotated[
         "the channels."
     ),
 ]
+Coordinates = Annotated[
+    str | None, Parameter(help="Columns of a table that are the coordinates, separated by commas, e.g. lon,lat.")
+]
+Values = Annotated[str | None, Parameter(help="Columns of a table that are the values, separated by commas.")]
 Output = Annotated[str | None, Parameter(alias="-o")]
 Force = Annotated[bool, Parameter(negative="", help="Replace existing files.")]
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object instead of text.")]
@@ -57,7 +61,8 @@ class Options:
     - `recipe`: the rule for everything that is not given: that of this package, or the paper's protocol.
     - `width`, `depth`, `omega`: of the network.
     - `steps`, `optimizer`, `lr`, `batch`: entries of the `Recipe`.
-    - `size`, `space`, `align`, `axes`: how to load the signal, as for `load`.
+    - `size`, `space`, `align`, `axes`, `coordinates`, `values`: how to load the signal, as for `load`; columns of a
+        table are separated by commas.
     - `eval_size`: the size at which the signal is loaded again for a test. Default: as stored, if `size` is smaller.
 
     !!! example
@@ -86,3 +91,5 @@ class Options:
     space: Space = None
     align: Align = None
     axes: Axes = None
+    coordinates: Coordinates = None
+    values: Values = None

@@ -43,7 +43,7 @@ def render(
     Parameters
     ----------
     size
-        Samples along the longest axis. Default: as many as the signal had.
+        Samples along the longest axis. Default: as many as the signal had; scattered points need one.
     scale
         Samples in proportion to those of the signal, e.g. 4.
     region
@@ -55,7 +55,8 @@ def render(
         Laplacian around gray; NPY has the numbers.
     output
         Where to write: .png, .tif, .wav or .npy. Default: the name of the file with the size added, in the current
-        directory. A picture has the bits per channel of the image that was fitted, as far as the format holds them.
+        directory. A picture has the bits per channel of the image that was fitted, as far as the format holds them;
+        that of scattered points has their first coordinate to the right and the second upwards.
     """
     written = render_file(
         file, size=size, scale=scale, region=region, derivative=derivative, output=output, force=force
@@ -185,11 +186,14 @@ def _write(
 ) -> None:
     from ..signals import files
 
+    known: dict[str, Any] = {}
     if derivative is None:
-        known = {"stored": content.stored, "value_range": content.value_range}
-        files.write(path, values, medium=content.medium, rate=rate, **known)
-    else:
-        files.write(path, _derivative_picture(values, derivative) if path.suffix.lower() in _PICTURES else values)
+        known = {"medium": content.medium, "stored": content.stored, "value_range": content.value_range, "rate": rate}
+    elif path.suffix.lower() in _PICTURES:
+        values = _derivative_picture(values, derivative)
+    if content.domain.shape is None and path.suffix.lower() in _PICTURES:
+        values = values.swapaxes(0, 1)[::-1]  # as a map: the first coordinate to the right, the second upwards
+    files.write(path, values, **known)
 
 
 def _derivative_picture(values: "np.ndarray", derivative: Derivative) -> "np.ndarray":

@@ -14,40 +14,51 @@ import numpy as np
 from jaxtyping import Shaped
 
 from .arrays import ARRAYS, array, write_array
-from .fields import Align, Extent, Grid, Medium
+from .fields import Align, Extent, Field, Medium
 from .images import IMAGES, WRITTEN_IMAGES, Space, image, write_image
 from .paths import FilePath
 from .sounds import SOUNDS, WRITTEN_SOUNDS, audio, write_audio
 from .sources import Extents, require_suffix
+from .tables import TABLES, Columns, table
 
 
 class Format(NamedTuple):
     """A kind of file.
 
     - `suffixes`: of the files that are read, in lower case.
-    - `read`: takes a path and the keywords `size`, `align` and `extents`, and gives a `Grid`.
-    - `read_options`: the keywords of `read` that it takes beyond these.
+    - `read`: takes a path and gives a field.
+    - `read_options`: the keywords of `read` that it takes.
     - `written`: suffixes of the files that are written.
-    - `write`: takes a path and values of the shape of `Grid.values`.
+    - `write`: takes a path and values of the shape of `Grid.values`. `None` if nothing is written.
     - `write_options`: the keywords of `write` that it takes.
     """
 
     suffixes: tuple[str, ...]
-    read: Callable[..., Grid]
+    read: Callable[..., Field]
     read_options: tuple[str, ...]
     written: tuple[str, ...]
-    write: Callable[..., None]
-    write_options: tuple[str, ...]
+    write: Callable[..., None] | None = None
+    write_options: tuple[str, ...] = ()
 
 
+_GRID = ("size", "align", "extents")
 FORMATS = (
-    Format(IMAGES, image, ("space",), WRITTEN_IMAGES, write_image, ("medium", "stored", "value_range")),
-    Format(SOUNDS, audio, (), WRITTEN_SOUNDS, write_audio, ("rate",)),
-    Format(ARRAYS, array, ("axes",), ARRAYS, write_array, ("medium", "stored")),
+    Format(IMAGES, image, (*_GRID, "space"), WRITTEN_IMAGES, write_image, ("medium", "stored", "value_range")),
+    Format(SOUNDS, audio, _GRID, WRITTEN_SOUNDS, write_audio, ("rate",)),
+    Format(ARRAYS, array, (*_GRID, "axes"), ARRAYS, write_array, ("medium", "stored")),
+    Format(TABLES, table, ("coordinates", "values"), ()),
 )
 
 # Options of `read` that not all formats take, and why.
-_OPTIONS = {"space": "only images have a colour space", "axes": "only arrays have a choice of axes"}
+_OPTIONS = {
+    "space": "only images have a colour space",
+    "axes": "only arrays have a choice of axes",
+    "coordinates": "only tables have columns",
+    "values": "only tables have columns",
+    "size": "scattered points cannot be resized",
+    "align": "scattered points lie where they are",
+    "extents": "scattered points lie where they are",
+}
 
 
 def read(
@@ -58,27 +69,34 @@ def read(
     align: Align = "centers",
     axes: int | None = None,
     extents: Extents | None = None,
-) -> Grid:
-    """Read a file with `image`, `audio` or `array`, by its suffix.
+    coordinates: Columns | None = None,
+    values: Columns | None = None,
+) -> Field:
+    """Read a file with `image`, `audio`, `array` or `table`, by its suffix.
 
-    **Arguments:** those of the three functions; `space` is for images only and `axes` for arrays only.
+    **Arguments:** those of the four functions; `space` is for images only, `axes` for arrays only, and `coordinates`
+    and `values` for tables, which take none of the others.
 
     !!! example
         ```python
         read("photo.jpg", size=256, space="lab")
         read("density.npy", axes=3)
+        read("stations.csv", coordinates=["lon", "lat"], values=["temperature"])
         ```
     """
     suffix = Path(path).suffix.lower()
     known = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
     if suffix not in known:
         raise ValueError(f"{path}: the suffix {suffix!r} is not known; convert the file to one of {' '.join(known)}")
-    options: dict[str, Any] = {"space": space, "axes": axes}
+    options: dict[str, Any] = {
+        **{"size": size, "space": space, "align": None if align == "centers" else align, "axes": axes},
+        **{"extents": extents, "coordinates": coordinates, "values": values},
+    }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
         if name not in known[suffix].read_options:
             raise ValueError(f"{path}: {name} is {value!r}, but {_OPTIONS[name]}; leave {name} out")
-    return known[suffix].read(path, size=size, align=align, extents=extents, **given)
+    return known[suffix].read(path, **given)
 
 
 def write(
@@ -104,4 +122,5 @@ def write(
     require_suffix(path, tuple(known))
     entry = known[Path(path).suffix.lower()]
     options = {"medium": medium, "rate": rate, "stored": stored, "value_range": value_range}
+    assert entry.write is not None
     entry.write(path, values, **{name: options[name] for name in entry.write_options})
