@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 MANY_SAMPLES = 1 << 22
 # Points are drawn one by one.
 MANY_POINTS = 1 << 14
-
-AnyField = TypeVar("AnyField", Grid, Points)
 
 
 class Subject(NamedTuple):
@@ -140,7 +138,15 @@ def choose_recipe(field: Field, network: Layered, options: Options) -> Recipe:
     return dataclasses.replace(recipe, **{key: value for key, value in given.items() if value is not None})
 
 
-def shown_part(field: AnyField) -> AnyField:
+@overload
+def shown_part(field: Grid) -> Grid: ...
+
+
+@overload
+def shown_part(field: Points) -> Points: ...
+
+
+def shown_part(field: Field) -> Field:
     """The part of a field that is drawn: all of it or, if it is large, every n-th sample at its own position."""
     kept, strides = _shown_indices(field), _shown_strides(field)
     if max(strides) == 1:
