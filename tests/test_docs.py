@@ -20,6 +20,7 @@ import soundfile
 from PIL import Image
 
 import uniphase
+from helpers.videos import write_clip
 
 ROOT = Path(__file__).parents[1]
 PAPER = (ROOT / "docs" / "paper.md").read_text()
@@ -116,6 +117,7 @@ def test_public_names_are_documented_by_examples_that_run(name, tmp_path, monkey
     pixels = np.random.default_rng(0).integers(0, 255, (192, 256, 3), dtype=np.uint8)
     Image.fromarray(pixels).save("photo.jpg")
     soundfile.write("speech.flac", np.linspace(-1, 1, 500), 8000)
+    write_clip(Path("clip.mp4"))
     Path("stations.csv").write_text("lon,lat,temperature\n7.5,47.6,11.2\n8.5,47.4,10.1\n")
     field = uniphase.load("camera", size=16)
     moments = uniphase.estimate_moments(field)

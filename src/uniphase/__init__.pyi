@@ -52,6 +52,7 @@ from .signals.images import image as image
 from .signals.metrics import Metrics as Metrics, evaluate as evaluate
 from .signals.sounds import audio as audio
 from .signals.tables import table as table
+from .signals.videos import video as video
 from .storage.network_file import NetworkFile as NetworkFile
 from .training.fit import fit as fit
 from .training.mup import (

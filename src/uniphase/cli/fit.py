@@ -45,6 +45,7 @@ def fit(
         uniphase fit photo.jpg
         uniphase fit song.wav --seconds 60 -o song.uniphase
         uniphase fit photo.jpg --scheme siren --omega 60
+        uniphase fit clip.mp4 --size 128
         uniphase fit stations.csv --coordinates lon,lat --values temperature
 
     Parameters

@@ -8,8 +8,8 @@ from cyclopts import Parameter
 Signal = Annotated[
     str,
     Parameter(
-        help="A file (image, sound, array or table), or a name: camera, brick, gravel, clock, hubble, skin, astronaut, "
-        "coffee, bach."
+        help="A file (image, video, sound, array or table), or a name: camera, brick, gravel, clock, hubble, skin, "
+        "astronaut, coffee, bach."
     ),
 ]
 NetworkPath = Annotated[str, Parameter(help="A .uniphase file, as written by `uniphase fit`.")]
@@ -22,9 +22,16 @@ Depth = Annotated[
 Omega = Annotated[
     float | None, Parameter(help="Frequency ω of the sines, for the schemes that have one. Default: the scheme's own.")
 ]
-Size = Annotated[int | None, Parameter(help="Resize the signal first, so that its longest axis has this many samples.")]
+Size = Annotated[
+    int | None,
+    Parameter(
+        help="Resize the signal first, so that its longest axis has this many samples, or the "
+        "longer side of a frame of a video."
+    ),
+]
 Space = Annotated[
-    Literal["gray", "rgb", "lab"] | None, Parameter(help="Colour space of an image. Default: gray or rgb, as stored.")
+    Literal["gray", "rgb", "lab"] | None,
+    Parameter(help="Colour space of an image or a video. Default: gray or rgb, as stored."),
 ]
 Align = Annotated[
     Literal["centers", "corners"] | None,

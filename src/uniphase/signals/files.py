@@ -20,6 +20,7 @@ from .paths import FilePath
 from .sounds import SOUNDS, WRITTEN_SOUNDS, audio, write_audio
 from .sources import Extents, require_suffix
 from .tables import TABLES, Columns, table
+from .videos import GIFS, VIDEOS, WRITTEN_VIDEOS, frames_in_gif, video, write_video
 
 
 class Format(NamedTuple):
@@ -36,22 +37,29 @@ class Format(NamedTuple):
     suffixes: tuple[str, ...]
     read: Callable[..., Field]
     read_options: tuple[str, ...]
-    written: tuple[str, ...]
+    written: tuple[str, ...] = ()
     write: Callable[..., None] | None = None
     write_options: tuple[str, ...] = ()
+
+
+def _gif(path: FilePath, **options: Any) -> Field:
+    """A GIF as a video or, if it has a single frame, as an image."""
+    return (video if frames_in_gif(path) > 1 else image)(path, **options)
 
 
 _GRID = ("size", "align", "extents")
 FORMATS = (
     Format(IMAGES, image, (*_GRID, "space"), WRITTEN_IMAGES, write_image, ("medium", "stored", "value_range")),
+    Format(GIFS, _gif, (*_GRID, "space")),
+    Format(VIDEOS, video, (*_GRID, "space"), WRITTEN_VIDEOS, write_video, ("rate", "medium", "value_range")),
     Format(SOUNDS, audio, _GRID, WRITTEN_SOUNDS, write_audio, ("rate",)),
     Format(ARRAYS, array, (*_GRID, "axes"), ARRAYS, write_array, ("medium", "stored")),
-    Format(TABLES, table, ("coordinates", "values"), ()),
+    Format(TABLES, table, ("coordinates", "values")),
 )
 
 # Options of `read` that not all formats take, and why.
 _OPTIONS = {
-    "space": "only images have a colour space",
+    "space": "only images and videos have a colour space",
     "axes": "only arrays have a choice of axes",
     "coordinates": "only tables have columns",
     "values": "only tables have columns",
@@ -72,10 +80,12 @@ def read(
     coordinates: Columns | None = None,
     values: Columns | None = None,
 ) -> Field:
-    """Read a file with `image`, `audio`, `array` or `table`, by its suffix.
+    """Read a file with `image`, `video`, `audio`, `array` or `table`, by its suffix.
 
-    **Arguments:** those of the four functions; `space` is for images only, `axes` for arrays only, and `coordinates`
-    and `values` for tables, which take none of the others.
+    A GIF is a video, or an image if it has a single frame.
+
+    **Arguments:** those of these functions; `space` is for images and videos only, `axes` for arrays only, and
+    `coordinates` and `values` for tables, which take none of the others.
 
     !!! example
         ```python
@@ -108,10 +118,10 @@ def write(
     stored: str | None = None,
     value_range: Extent = (0.0, 1.0),
 ) -> None:
-    """Write values with `write_image`, `write_audio` or `write_array`, by the suffix of the path.
+    """Write values with `write_image`, `write_video`, `write_audio` or `write_array`, by the suffix of the path.
 
-    **Arguments:** those of the three functions, which are attributes of a `Grid`. Each format uses those it can: only
-    sounds have a `rate`, and only images need a `value_range`.
+    **Arguments:** those of these functions, which are attributes of a `Grid`. Each format uses those it can: only
+    videos and sounds have a `rate`, and only images and videos need a `value_range`.
 
     !!! example
         ```python
