@@ -13,6 +13,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import nibabel
 import numpy as np
 import optax
 import pytest
@@ -118,6 +119,7 @@ def test_public_names_are_documented_by_examples_that_run(name, tmp_path, monkey
     Image.fromarray(pixels).save("photo.jpg")
     soundfile.write("speech.flac", np.linspace(-1, 1, 500), 8000)
     write_clip(Path("clip.mp4"))
+    nibabel.save(nibabel.Nifti1Image(np.zeros((4, 4, 6)), np.diag([4.0, 4.0, 3.0, 1.0])), "brain.nii.gz")
     Path("stations.csv").write_text("lon,lat,temperature\n7.5,47.6,11.2\n8.5,47.4,10.1\n")
     field = uniphase.load("camera", size=16)
     moments = uniphase.estimate_moments(field)

@@ -215,8 +215,10 @@ def _train(
 
 
 def _comparison_outputs(signal: str, output: str | None) -> tuple[Path, Path]:
+    from ..signals.paths import stem_of
+
     path = Path("." if output is None else output)
-    path = path / f"{Path(signal).stem}.compare.png" if path.is_dir() else path
+    path = path / f"{stem_of(signal)}.compare.png" if path.is_dir() else path
     if path.suffix.lower() != ".png":
         raise ValueError(f"{path}: the suffix is {path.suffix!r}; use .png, or the name of an existing directory")
     return path, path.with_suffix(".curves.png")

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from . import terminal
 from .options import (
     Align,
+    Array,
     Axes,
     Coordinates,
     Depth,
@@ -42,6 +43,7 @@ def diagnose(
     space: Space = None,
     align: Align = None,
     axes: Axes = None,
+    array: Array = None,
     coordinates: Coordinates = None,
     values: Values = None,
     seed: int = 0,
@@ -76,6 +78,7 @@ def diagnose(
         space=space,
         align=align,
         axes=axes,
+        array=array,
         coordinates=coordinates,
         values=values,
     )

@@ -151,6 +151,7 @@ def prepare(
         ```
     """
     from ..plots.drawing import require_matplotlib
+    from ..signals.paths import stem_of
     from .outputs import require_writable
     from .subjects import choose_recipe, draw_network, load_subject, make_blueprint, require_omega, require_seed
 
@@ -158,7 +159,7 @@ def prepare(
     require_omega([scheme], options)
     require_seed(seed)
     subject = load_subject(signal, options)
-    outputs = _outputs(Path(f"{Path(signal).stem}.uniphase" if output is None else output), subject.field)
+    outputs = _outputs(Path(f"{stem_of(signal)}.uniphase" if output is None else output), subject.field)
     interrupted = outputs.state.exists()
     if resume and not interrupted:
         warnings.warn(f"{outputs.state}: there is no interrupted fit; starting one", stacklevel=2)

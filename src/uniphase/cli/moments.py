@@ -3,7 +3,7 @@
 from typing import Literal
 
 from . import terminal
-from .options import Align, Axes, Coordinates, Json, Options, Signal, Size, Space, Values
+from .options import Align, Array, Axes, Coordinates, Json, Options, Signal, Size, Space, Values
 
 
 def moments(
@@ -15,6 +15,7 @@ def moments(
     space: Space = None,
     align: Align = None,
     axes: Axes = None,
+    array: Array = None,
     coordinates: Coordinates = None,
     values: Values = None,
     json: Json = False,
@@ -35,7 +36,9 @@ def moments(
     from ..storage.network_file import Domain
     from .subjects import load_signal, moments_of
 
-    options = Options(recipe=recipe, space=space, align=align, axes=axes, coordinates=coordinates, values=values)
+    options = Options(
+        recipe=recipe, space=space, align=align, axes=axes, array=array, coordinates=coordinates, values=values
+    )
     field = load_signal(signal, options, size)
     estimate = moments_of(field, options)
     if json:

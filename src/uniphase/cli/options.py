@@ -47,6 +47,7 @@ Axes = Annotated[
         "the channels."
     ),
 ]
+Array = Annotated[str | None, Parameter(help="Name of the array in an NPZ or Zarr file that holds several.")]
 Coordinates = Annotated[
     str | None, Parameter(help="Columns of a table that are the coordinates, separated by commas, e.g. lon,lat.")
 ]
@@ -68,8 +69,8 @@ class Options:
     - `recipe`: the rule for everything that is not given: that of this package, or the paper's protocol.
     - `width`, `depth`, `omega`: of the network.
     - `steps`, `optimizer`, `lr`, `batch`: entries of the `Recipe`.
-    - `size`, `space`, `align`, `axes`, `coordinates`, `values`: how to load the signal, as for `load`; columns of a
-        table are separated by commas.
+    - `size`, `space`, `align`, `axes`, `array`, `coordinates`, `values`: how to load the signal, as for `load`;
+        columns of a table are separated by commas.
     - `eval_size`: the size at which the signal is loaded again for a test. Default: as stored, if `size` is smaller.
 
     !!! example
@@ -98,5 +99,6 @@ class Options:
     space: Space = None
     align: Align = None
     axes: Axes = None
+    array: Array = None
     coordinates: Coordinates = None
     values: Values = None

@@ -50,7 +50,7 @@ def load_signal(signal: str, options: Options, size: int | None) -> Field:
     align = options.align or ("corners" if paper else "centers")
     columns = {name: getattr(options, name) for name in ("coordinates", "values")}
     given: dict[str, Any] = {name: _names(text) for name, text in columns.items() if text is not None}
-    field = load(signal, size=size, space=options.space, align=align, axes=options.axes, **given)
+    field = load(signal, size=size, space=options.space, align=align, axes=options.axes, array=options.array, **given)
     return dataclasses.replace(field, extents=(-1.0, 1.0)) if paper and not is_sound(field) else field
 
 

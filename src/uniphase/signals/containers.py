@@ -48,7 +48,7 @@ def decode_sound(path: FilePath) -> tuple[Float[np.ndarray, "samples channels"],
         raise ValueError("it holds no samples")
     values = np.concatenate(planes, axis=1).T
     require_all(len(values) / rate, declared, 0.1)  # codecs work in blocks of up to a tenth of a second
-    return values, rate
+    return values if declared is None else values[: round(declared * rate)], rate  # the last block is padded
 
 
 def declared_seconds(container: Any, stream: Any) -> float | None:

@@ -50,6 +50,7 @@ def load(
     space: files.Space | None = ...,
     align: Align = ...,
     axes: int | None = ...,
+    array: str | None = ...,
     extents: Extents | None = ...,
 ) -> Grid: ...
 
@@ -65,6 +66,7 @@ def load(
     space: files.Space | None = None,
     align: Align = "centers",
     axes: int | None = None,
+    array: str | None = None,
     extents: Extents | None = None,
     coordinates: Columns | None = None,
     values: Columns | None = None,
@@ -78,7 +80,7 @@ def load(
 
     - `signal`: one of `SIGNAL_NAMES`, or a path for `files.read`. A name always means the named signal; for a file of
         the same name pass `"./camera"`.
-    - `size`, `space`, `align`, `axes`, `extents`: as for `files.read`.
+    - `size`, `space`, `align`, `axes`, `array`, `extents`: as for `files.read`.
     - `coordinates`, `values`: of a table, as for `table`. Then the signal is `Points`, otherwise a `Grid`.
 
     !!! example
@@ -89,7 +91,7 @@ def load(
         ```
     """
     grid: dict[str, Any] = {"size": size, "space": space, "align": align, "extents": extents}
-    others: dict[str, Any] = {"axes": axes, "coordinates": coordinates, "values": values}
+    others: dict[str, Any] = {"axes": axes, "array": array, "coordinates": coordinates, "values": values}
     if not isinstance(signal, str) or signal not in _SIGNALS:
         if not os.path.exists(signal):
             raise FileNotFoundError(f"{signal}: no such file, nor one of the signals {', '.join(SIGNAL_NAMES)}")

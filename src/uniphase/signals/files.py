@@ -16,9 +16,11 @@ from jaxtyping import Shaped
 from .arrays import ARRAYS, array, write_array
 from .fields import Align, Extent, Field, Medium
 from .images import IMAGES, WRITTEN_IMAGES, Space, image, write_image
-from .paths import FilePath
+from .paths import FilePath, suffix_of
+from .scans import SCANS, scan
 from .sounds import SOUNDS, WRITTEN_SOUNDS, audio, write_audio
 from .sources import Extents, require_suffix
+from .stores import STORES
 from .tables import TABLES, Columns, table
 from .videos import GIFS, VIDEOS, WRITTEN_VIDEOS, frames_in_gif, video, write_video
 
@@ -54,6 +56,8 @@ FORMATS = (
     Format(VIDEOS, video, (*_GRID, "space"), WRITTEN_VIDEOS, write_video, ("rate", "medium", "value_range")),
     Format(SOUNDS, audio, _GRID, WRITTEN_SOUNDS, write_audio, ("rate",)),
     Format(ARRAYS, array, (*_GRID, "axes"), ARRAYS, write_array, ("medium", "stored")),
+    Format(STORES, array, (*_GRID, "axes", "array")),
+    Format(SCANS, scan, _GRID),
     Format(TABLES, table, ("coordinates", "values")),
 )
 
@@ -61,6 +65,7 @@ FORMATS = (
 _OPTIONS = {
     "space": "only images and videos have a colour space",
     "axes": "only arrays have a choice of axes",
+    "array": "only NPZ and Zarr files hold several arrays",
     "coordinates": "only tables have columns",
     "values": "only tables have columns",
     "size": "scattered points cannot be resized",
@@ -76,16 +81,17 @@ def read(
     space: Space | None = None,
     align: Align = "centers",
     axes: int | None = None,
+    array: str | None = None,
     extents: Extents | None = None,
     coordinates: Columns | None = None,
     values: Columns | None = None,
 ) -> Field:
-    """Read a file with `image`, `video`, `audio`, `array` or `table`, by its suffix.
+    """Read a file with `image`, `video`, `audio`, `array`, `scan` or `table`, by its suffix.
 
     A GIF is a video, or an image if it has a single frame.
 
-    **Arguments:** those of these functions; `space` is for images and videos only, `axes` for arrays only, and
-    `coordinates` and `values` for tables, which take none of the others.
+    **Arguments:** those of these functions; `space` is for images and videos only, `axes` for arrays only,
+    `array` for NPZ and Zarr files, and `coordinates` and `values` for tables, which take none of the others.
 
     !!! example
         ```python
@@ -94,13 +100,13 @@ def read(
         read("stations.csv", coordinates=["lon", "lat"], values=["temperature"])
         ```
     """
-    suffix = Path(path).suffix.lower()
     known = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+    suffix = suffix_of(path)
     if suffix not in known:
         raise ValueError(f"{path}: the suffix {suffix!r} is not known; convert the file to one of {' '.join(known)}")
     options: dict[str, Any] = {
         **{"size": size, "space": space, "align": None if align == "centers" else align, "axes": axes},
-        **{"extents": extents, "coordinates": coordinates, "values": values},
+        **{"array": array, "extents": extents, "coordinates": coordinates, "values": values},
     }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
