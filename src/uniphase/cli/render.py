@@ -54,7 +54,7 @@ def render(
     region
         What to show, as low:high for each axis. The longer axis of an image runs from -1 to 1, down or to the right;
         `uniphase info` prints the range of each. In a square image, -1:0,0:1 is the upper right quarter. Time in a
-        sound runs from -100 to 100. Outside of these ranges the network extrapolates.
+        sound runs from -100 to 100, in a video from -1 to 1. Outside of these ranges the network extrapolates.
     derivative
         Of the values by the coordinates. A picture shows the norm of the gradient from black to white, and the
         Laplacian around gray; NPY has the numbers.
