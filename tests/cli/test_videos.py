@@ -1,13 +1,16 @@
 """The commands with a video: a fit of one, and frames at any rate and size."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from helpers.small import TINY_ARGUMENTS, names, save_drawn
 from helpers.videos import wave, write_clip
+from uniphase.cli.options import Options
 from uniphase.cli.render import render_file
+from uniphase.cli.subjects import load_subject
 from uniphase.jax.files import load_network
 from uniphase.jax.render import render
 from uniphase.signals.datasets import load
@@ -30,6 +33,29 @@ def test_fit_of_a_video(run, here, name):
     assert names(here) == sorted([name, "clip.fit.png", "clip.uniphase"])
     _, out, _ = run("info", "clip.uniphase")
     assert "domain: 8 × 6 × 8 samples on [-1, 1] × [-0.75, 0.75] × [-1, 1], centers, rgb at 10 frames per second" in out
+
+
+def test_a_video_made_smaller_is_tested_as_stored_if_that_is_not_too_much(here, monkeypatch):
+    write_clip(here / "clip.mp4")
+    assert load_subject("clip.mp4", Options(size=8)).test.shape == (8, 24, 32)
+    loaded = []
+    monkeypatch.setattr(
+        "uniphase.cli.subjects.load", lambda *args, **kw: loaded.append(kw["size"]) or load(*args, **kw)
+    )
+    monkeypatch.setattr("uniphase.cli.subjects.MANY_SAMPLES", 6000)
+    with pytest.warns(UserWarning, match="clip.mp4: not tested on all of its 6,144 samples; pass --eval-size"):
+        assert load_subject("clip.mp4", Options(size=8)).test is None
+    assert loaded == [8]  # and not as stored
+    assert load_subject("clip.mp4", Options(size=8, eval_size=16)).test.shape == (8, 12, 16)
+
+
+def test_a_missing_package_is_one_line(run, here, monkeypatch):
+    write_clip(here / "clip.mp4")
+    monkeypatch.setitem(sys.modules, "av", None)
+    code, out, err = run("fit", "clip.mp4")
+    message = 'uniphase: av is not installed, which this command needs; run pip install "uniphase[video]"\n'
+    assert (code, out, err) == (1, "", message)
+    assert names(here) == ["clip.mp4"]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from uniphase.signals import videos
 from uniphase.signals.files import read, write
 from uniphase.signals.images import image
 from uniphase.signals.sounds import audio
-from uniphase.signals.videos import video, write_video
+from uniphase.signals.videos import video, video_shape, write_video
 
 av = pytest.importorskip("av", reason="the extra video is not installed")
 
@@ -63,6 +63,12 @@ def test_other_containers(tmp_path, suffix, codec):
     clip = read(tmp_path / f"a.{suffix}")
     assert (clip.shape, clip.rate) == ((8, 24, 32), 10.0)
     np.testing.assert_allclose(clip.values, wave(), atol=0.15)  # with the encoder's own quality
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.gif"])
+def test_the_shape_is_known_before_all_is_decoded(tmp_path, name):
+    write_clip(tmp_path / name)
+    assert video_shape(tmp_path / name) == (8, 24, 32)
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.gif"])

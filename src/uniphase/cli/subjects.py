@@ -17,6 +17,7 @@ from ..recipe import Layered, Recipe, default_rate, default_recipe, default_size
 from ..signals.datasets import load
 from ..signals.fields import Field, Grid, Points, axis_coordinates
 from ..signals.tables import TABLES
+from ..signals.videos import video_shape
 from .options import Options
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ def is_sound(field: Field) -> bool:
     return isinstance(field, Grid) and field.medium == "sound"
 
 
+def is_video(field: Field) -> bool:
+    """Whether a field is a video, and not a volume."""
+    return isinstance(field, Grid) and field.rate is not None and field.in_size == 3
+
+
 def load_signal(signal: str, options: Options, size: int | None) -> Field:
     """Load a signal at a size, with its samples where the recipe has them.
 
@@ -63,14 +69,17 @@ def load_subject(signal: str, options: Options) -> Subject:
     field, test = load_signal(signal, options, options.size), None
     if options.eval_size is not None:
         test = load_signal(signal, options, options.eval_size)
-    elif options.size is not None and (stored := load_signal(signal, options, None)).samples > field.samples:
-        if stored.samples <= MANY_SAMPLES:
-            test = stored
-        else:
+    elif options.size is not None:
+        # A video as stored may not fit into memory, so that is seen before it is loaded.
+        many = math.prod(video_shape(signal)) if is_video(field) else 0
+        stored = None if many > MANY_SAMPLES else load_signal(signal, options, None)
+        samples = many if stored is None else stored.samples
+        if samples > max(field.samples, MANY_SAMPLES):
             warnings.warn(
-                f"{signal}: not tested on all of its {stored.samples:,} samples; pass --eval-size for a test",
-                stacklevel=2,
+                f"{signal}: not tested on all of its {samples:,} samples; pass --eval-size for a test", stacklevel=2
             )
+        elif samples > field.samples:
+            test = stored
     return Subject(field, test, moments_of(field, options))
 
 

@@ -93,6 +93,15 @@ def video(
     )
 
 
+def video_shape(path: FilePath) -> tuple[int, int, int]:
+    """The frames, the height and the width of a video as stored, from its first frame and the number of its packets."""
+    path = os.fspath(path)
+    with reading(path, "a video", _FIX), _opened(path, []) as clip:
+        for first in clip.frames:
+            return clip.at_most, *first.shape[:2]
+        raise ValueError("it holds no frames")
+
+
 def frames_in_gif(path: FilePath) -> int:
     """The number of frames of a GIF."""
     with reading(path, "a GIF", _FIX), Image.open(os.fspath(path)) as file:
@@ -164,12 +173,11 @@ def _video_file(
     path: str, size: int | None, space: Space | None, notes: list[str]
 ) -> tuple[np.ndarray, tuple[int, int], float]:
     """The values of a file, the height and the width of its frames before they were resized, and its rate."""
-    gif = Path(path).suffix.lower() in GIFS
-    if not gif:
+    if Path(path).suffix.lower() not in GIFS:
         require_package("av", "video", path)
     with contextlib.ExitStack() as stack:
         with reading(path, "a video", _FIX):
-            clip = stack.enter_context((_gif_clip if gif else _container_clip)(path, notes))
+            clip = stack.enter_context(_opened(path, notes))
             frames = iter(clip.frames)
             first = next(frames, None)
             if first is None:
@@ -237,6 +245,11 @@ def _array_frames(values: np.ndarray, rate: float | None) -> np.ndarray:
     if rate is None or not 0 < rate < math.inf:
         raise ValueError(f"source: rate is {rate}; pass the frames per second, e.g. rate=25")
     return values
+
+
+def _opened(path: str, notes: list[str]) -> contextlib.AbstractContextManager[_Clip]:
+    """A file for decoding. What the caller should warn of is added to `notes`."""
+    return (_gif_clip if Path(path).suffix.lower() in GIFS else _container_clip)(path, notes)
 
 
 @contextlib.contextmanager
