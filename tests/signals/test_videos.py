@@ -1,6 +1,6 @@
 import re
+import struct
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -170,18 +170,19 @@ def test_frames_that_are_not_evenly_spaced(tmp_path, name):
         read(tmp_path / name)
 
 
-def test_frames_of_a_turned_camera_are_upright():
-    """The angle is how far to turn, counterclockwise."""
-    frames = random_frames()
-
-    class Container:
-        def decode(self, stream):
-            for frame in frames:
-                yield SimpleNamespace(rotation=90, time=None, to_ndarray=lambda format, frame=frame: frame)
-
-    stream = SimpleNamespace(codec_context=SimpleNamespace(format=None, pix_fmt="yuv420p"))
-    upright = np.stack(list(videos._container_frames(Container(), stream, 10.0, [])))
-    np.testing.assert_array_equal(upright, np.rot90(frames, axes=(1, 2)))
+def test_frames_of_a_turned_camera_are_upright(tmp_path):
+    """A telephone held upright stores frames that lie on their side, and a matrix that turns them clockwise."""
+    values = wave()
+    values[:, :12, :16] = 1.0  # the upper left quarter, which comes to the upper right
+    write_video(tmp_path / "a.mp4", values, 10.0)
+    content = bytearray((tmp_path / "a.mp4").read_bytes())
+    matrix = content.find(b"tkhd") + 44  # in the track header of ISO 14496-12, version 0
+    assert struct.unpack_from(">9i", content, matrix) == (1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
+    struct.pack_into(">9i", content, matrix, 0, 1 << 16, 0, -1 << 16, 0, 0, 24 << 16, 0, 1 << 30)
+    (tmp_path / "turned.mp4").write_bytes(content)
+    turned = video(tmp_path / "turned.mp4")
+    np.testing.assert_array_equal(turned.values, np.rot90(video(tmp_path / "a.mp4").values, -1, axes=(1, 2)))
+    assert turned.values[:, :16, 12:].mean() > 0.95
 
 
 def _one_frame(path):
