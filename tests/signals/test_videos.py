@@ -110,6 +110,14 @@ def test_what_the_values_mean_is_kept(tmp_path, name, medium):
     np.testing.assert_allclose(read(tmp_path / name).values, truth, atol=LOSS)
 
 
+def test_mp4_says_how_its_colours_are_coded(tmp_path):
+    red = np.broadcast_to(np.array([0.8, 0.2, 0.3], np.float32), (4, 24, 32, 3))
+    write_video(tmp_path / "a.mp4", red, 10.0)
+    np.testing.assert_allclose(video(tmp_path / "a.mp4").values, red, atol=LOSS)
+    with av.open(str(tmp_path / "a.mp4")) as container:
+        assert container.streams.video[0].codec_context.colorspace == 5  # BT.601, as in H.273
+
+
 def test_mp4_has_even_sizes(tmp_path):
     with pytest.warns(UserWarning, match="a.mp4: its frames are 32 × 24, as MP4 has even sizes"):
         write_video(tmp_path / "a.mp4", wave(8, 23, 31), 10.0)

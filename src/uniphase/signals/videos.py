@@ -119,7 +119,8 @@ def write_video(
     """Write a video, without sound, as MP4 or GIF by the suffix of the path.
 
     MP4 is H.264, or MPEG-4 where PyAV comes without an encoder for it. Both have even sizes: a last row or column is
-    repeated where it takes one, with a warning. A GIF has 256 colours in each frame, and at most 50 frames per second.
+    repeated where it takes one, with a warning. A GIF has 256 colours in each frame, and at most 50 frames per second;
+    frames that are equal become one that lasts longer.
 
     **Arguments:**
 
@@ -338,6 +339,9 @@ def _write_mp4(path: FilePath, frames: Iterable[np.ndarray], rate: float) -> Non
     with atomic_path(path) as temporary, open_container(temporary, "w") as container:
         stream = container.add_stream(codec, rate=Fraction(rate).limit_denominator(10_000), options=options)
         stream.pix_fmt = "yuv420p"
+        # The matrix that PyAV converts by; players take another one for large frames if the file does not say.
+        stream.codec_context.colorspace = av.video.reformatter.Colorspace.ITU601.value
+        stream.codec_context.color_range = av.video.reformatter.ColorRange.MPEG.value
         for k, frame in enumerate(frames):
             even = np.pad(frame, ((0, frame.shape[0] % 2), (0, frame.shape[1] % 2), (0, 0)), mode="edge")
             if k == 0:
