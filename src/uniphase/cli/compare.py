@@ -143,6 +143,7 @@ def compare_schemes(
     """
     from ..plots.comparison import write_comparison, write_learning_curves
     from ..plots.drawing import require_matplotlib
+    from ..signals.fields import Points
     from ..signals.metrics import evaluate
     from ..signals.splines import cubic_spline
     from .outputs import require_writable, writing
@@ -157,6 +158,8 @@ def compare_schemes(
     require_writable(outputs, signal, replace=force)
     subject = load_subject(signal, options)
     field, test = subject.field, subject.test
+    if isinstance(field, Points) or isinstance(test, Points):
+        raise ValueError(f"{signal}: scattered points, but a comparison shows grids; fit one scheme after the other")
     rows, recipes, columns, losses = [], {}, {}, {}
     for scheme in schemes:
         blueprint = make_blueprint(subject, scheme, options)
@@ -213,8 +216,10 @@ def _train(
 
 
 def _comparison_outputs(signal: str, output: str | None) -> tuple[Path, Path]:
+    from ..signals.paths import stem_of
+
     path = Path("." if output is None else output)
-    path = path / f"{Path(signal).stem}.compare.png" if path.is_dir() else path
+    path = path / f"{stem_of(signal)}.compare.png" if path.is_dir() else path
     if path.suffix.lower() != ".png":
         raise ValueError(f"{path}: the suffix is {path.suffix!r}; use .png, or the name of an existing directory")
     return path, path.with_suffix(".curves.png")
