@@ -27,15 +27,13 @@ MOMENTS = estimate_moments(FIELD)
 def update(network, seed=0):
     """The first update, from random gradients."""
     optimizer = unit_muon(network, FIELD, MOMENTS)
-    parameters, treedef = jax.tree.flatten(eqx.filter(network, eqx.is_array))
-    keys = jax.random.split(jax.random.key(seed), len(parameters))
-    gradients = [jax.random.normal(key, a.shape, a.dtype) for key, a in zip(keys, parameters, strict=True)]
-    gradients = jax.tree.unflatten(treedef, gradients)
-    return optimizer.update(gradients, optimizer.init(network), network)[0]
+    rng = np.random.default_rng(seed)
+    gradients = jax.tree.map(lambda a: jnp.asarray(rng.standard_normal(a.shape, np.float32)), network)
+    return jax.jit(lambda *trees: optimizer.update(trees[0], optimizer.init(trees[1]), trees[1])[0])(gradients, network)
 
 
 def rms(array) -> float:
-    return float(jnp.sqrt(jnp.mean(jnp.square(array))))
+    return float(np.sqrt(np.mean(np.square(array))))
 
 
 @pytest.mark.parametrize("width", [32, 128])
@@ -46,12 +44,12 @@ def test_every_array_moves_by_its_unit(width):
     center, covariance = FIELD.position_moments()
     phases = np.asarray(first.weight) @ np.linalg.cholesky(covariance)  # the phase that it adds one spread away
     assert 0.6 < rms(phases) / 0.15 < 1.3
-    at_center = first.bias + first.weight @ jnp.asarray(center, jnp.float32)
+    at_center = np.asarray(first.bias) + np.asarray(first.weight) @ center
     assert 0.9 < rms(at_center) / 0.5 < 1.1  # Adam's first step is the sign
     assert 0.6 < rms(hidden.weight) * np.sqrt(width) < 1.3
     assert 0.9 < rms(hidden.bias) / 0.5 < 1.1
     spread = np.sqrt(np.diag(MOMENTS.covariance))
-    np.testing.assert_allclose(jnp.abs(last.bias), 0.3 * spread, rtol=1e-3)
+    np.testing.assert_allclose(np.abs(last.bias), 0.3 * spread, rtol=1e-3)
     assert 0.6 < rms(last.weight) / (10 * np.sqrt(2) / width * rms(spread)) < 1.3
 
 
@@ -71,8 +69,8 @@ def test_every_scheme_can_be_trained(name):
     network = CoordinateMLP(get_scheme(name).blueprint(MOMENTS, width=8, depth=2), key=jax.random.key(0))
     step = update(network)
     for layer, moved in zip(network.layers, step.layers, strict=True):
-        assert jnp.isfinite(moved.weight).all()
-        assert bool(moved.weight.any()) == layer.trainable
+        assert np.isfinite(moved.weight).all()
+        assert np.any(moved.weight) == layer.trainable
 
 
 def test_it_chains_with_optax():
