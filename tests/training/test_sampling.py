@@ -75,11 +75,11 @@ if jax.process_index() == 0:
 TESTS = Path(__file__).parents[1]
 
 
-def run_sharded(path, size, *arguments, devices=1):
-    """Train in another process, in the code that users have: these flags take the place of the tests'."""
+def run_sharded(path, size, *arguments, flags):
+    """Train in another process."""
     environment = {
         **os.environ,
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "XLA_FLAGS": flags,
         "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]),
     }
     return subprocess.Popen([sys.executable, "-c", SHARDED, str(path), str(size), *arguments], env=environment)
@@ -89,13 +89,14 @@ def run_sharded(path, size, *arguments, devices=1):
 def test_two_devices_compute_what_one_does(tmp_path, size, processes):
     """Two devices of one process, or one each of two that talk over the loopback; and the one of the tests."""
     path = tmp_path / "two.npz"
-    if processes == 1:
-        runs = [run_sharded(path, size, devices=2)]
+    if processes == 1:  # in the code that users have: without the flags of the tests
+        runs = [run_sharded(path, size, flags="--xla_force_host_platform_device_count=2")]
     else:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{listener.getsockname()[1]}"
-        runs = [run_sharded(path, size, str(number), address) for number in range(2)]
+        flags = os.environ["XLA_FLAGS"] + " --xla_force_host_platform_device_count=1"
+        runs = [run_sharded(path, size, str(number), address, flags=flags) for number in range(2)]
     expected = train(size)
     assert [run.wait(timeout=240) for run in runs] == [0] * len(runs)
     with np.load(path) as found:
