@@ -44,7 +44,9 @@ def test_derivatives_of_any_order_in_reverse_mode(order):
         derivative = jax.grad(derivative)
     z = np.linspace(-5, 5, 101).astype(np.float32)
     expected = np.sin(z.astype(np.float64) + order * np.pi / 2)
-    np.testing.assert_allclose(compile_as_users(jax.vmap(derivative))(z), expected, rtol=0, atol=3e-7)  # sign flips add no error
+    np.testing.assert_allclose(
+        compile_as_users(jax.vmap(derivative))(z), expected, rtol=0, atol=3e-7
+    )  # sign flips add no error
 
 
 def test_forward_over_reverse_under_jit_and_vmap():
