@@ -8,8 +8,8 @@ import pytest
 if importlib.util.find_spec("jaxlib") is not None:
     import jax
 
-    # Most of the time goes into compiling programs that run once. Code that is not optimized is compiled in half the time,
-    # and computes the same; `XLA_FLAGS= make test` has the code that users have, as some tests always do.
+    # Most of the time goes into compiling programs that run once. Without optimizations it takes half as long, and they
+    # compute the same; `XLA_FLAGS= make test` has the code that users have, as some tests always do.
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
     # The same small programs are compiled by many tests: once is enough, also for subprocesses and for the next run.
     cache = str(Path(__file__).parents[1] / ".pytest_cache" / "jax")
