@@ -9,10 +9,10 @@ from uniphase.signals.fields import grid_coordinates
 
 
 def train(path: str, size: int, steps: int | None) -> np.ndarray:
-    """Fit an image, write the network, and return its picture."""
+    """Fit an image, write the network, and return its values in the middle of every pixel."""
     result = up.fit("camera", size=size, steps=steps)
     result.save(path)
-    return result.render()
+    return result.render(average=False)
 
 
 def serve(path: str) -> np.ndarray:

@@ -10,8 +10,8 @@ if importlib.util.find_spec("jaxlib") is not None:
     import jax
 
     # Most of the time goes into compiling programs that run once. Without optimizations it takes half as long, and they
-    # compute the same; `XLA_FLAGS= make test` has the code that users have, as some tests always do. A flag that XLA does
-    # not know ends the process, so versions that were not tried go without.
+    # compute the same; `XLA_FLAGS= make test` has the code that users have, as some tests always do. A flag that is not
+    # known ends the process, so versions that were not tried go without.
     if importlib.metadata.version("jaxlib").startswith("0.10."):
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
     # The same small programs are compiled by many tests: once is enough, also for subprocesses and for the next run.

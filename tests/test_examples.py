@@ -34,6 +34,22 @@ def test_train_in_jax_serve_in_torch(main):
     assert main("train_in_jax_serve_in_torch", size=24, steps=10) < 1e-5  # float32 phases of some ten, off by 1e-6
 
 
+def test_inpaint(main):
+    found = main("inpaint", size=48, steps=200)
+    assert set(found) == {"random_holes", "text_over"}
+    assert found["text_over"]["uniphase"] > 18  # the mean of the image is at about 11
+
+
+def test_denoise(main):
+    found = main("denoise", size=48, rounds=2)
+    assert found["uniphase"] > found["noisy"] + 1
+
+
+def test_tomography(main):
+    found = main("tomography", size=32, views=30, steps=300)
+    assert found["uniphase"][0] > 20  # without a reading it is at about 11
+
+
 def test_every_example_is_tested():
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert {path.stem for path in EXAMPLES.glob("*.py")} <= tested

@@ -28,7 +28,7 @@ def test_fit_in_words(camera_fit):
     assert out.startswith("uniform-phase: 2 → 1, 337 parameters\nlayer")
     lines = out.splitlines()
     assert [line.split()[0] for line in lines[-5:-3]] == ["train", "test"]
-    assert lines[-2].startswith("337 parameters, 20 steps in ")
+    assert lines[-2].startswith("337 parameters, samples as averages, 20 steps in ")
     size = (directory / "camera.uniphase").stat().st_size
     assert lines[-1] == f"wrote camera.uniphase ({size:,} bytes), camera.fit.png"
     assert names(directory) == ["camera.fit.png", "camera.uniphase"]

@@ -32,7 +32,10 @@ def test_fit_of_a_video(run, here, name):
     assert (content.domain.shape, content.domain.extents, content.rate) == ((8, 6, 8), EXTENTS, pytest.approx(10))
     assert names(here) == sorted([name, "clip.fit.png", "clip.uniphase"])
     _, out, _ = run("info", "clip.uniphase")
-    assert "domain: 8 × 6 × 8 samples on [-1, 1] × [-0.75, 0.75] × [-1, 1], centers, rgb at 10 frames per second" in out
+    assert (
+        "domain: 8 × 6 × 8 samples on [-1, 1] × [-0.75, 0.75] × [-1, 1], centers, averages, rgb at 10 frames per second"
+        in out
+    )
 
 
 def test_a_video_made_smaller_is_tested_as_stored_if_that_is_not_too_much(here, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 from uniphase.initialization.schemes import gelu, sm20, tanh_pe
 from uniphase.jax.network import CoordinateMLP
-from uniphase.jax.render import grid_positions, render
+from uniphase.jax.render import camera_nodes, grid_positions, render
 from uniphase.signals.fields import Grid, axis_coordinates, grid_coordinates
 
 module: Any = importlib.import_module("uniphase.jax.render")
@@ -232,3 +232,49 @@ def test_the_grid_of_positions_is_checked():
     assert eqx.filter_eval_shape(
         grid_positions, jnp.zeros(1, jnp.int32), (2**31 - 1,), ((0.0, 1.0),), "corners"
     ).shape == (1, 1)
+
+
+# Averages over cells.
+
+
+@pytest.mark.parametrize("in_size", [1, 2, 3])
+@pytest.mark.parametrize("align", ["centers", "corners"])
+def test_averages_over_cells(in_size, align):
+    """Against the mean of many points in every cell."""
+    net, shape = network(in_size), (5, 6, 4)[:in_size]
+    extents = ((-1.0, 1.0), (0.0, 2.4), (-1.5, 1.5))[:in_size]
+    found = render(net, shape, extents=extents, align=align, average=True, nodes=8)
+    half = np.array(Grid(np.zeros((*shape, 1)), extents=extents, align=align).spacing) / 2 * (align == "corners")
+    cells = [(low - h, high + h) for (low, high), h in zip(extents, half, strict=True)]  # all of them, side by side
+    many = {1: 1000, 2: 60, 3: 24}[in_size]
+    fine = render(net, [n * many for n in shape], extents=cells)
+    parts = [m for n in shape for m in (n, many)]
+    means = fine.reshape(*parts, -1).mean(axis=tuple(range(1, 2 * in_size, 2)), dtype=np.float64)
+    # The midpoint rule is off by h²/24 of the second derivatives, which ω = 3 keeps below 100 per unit of a cell.
+    np.testing.assert_allclose(found, means, rtol=0, atol=100 / (24 * many**2) + 1e-5)
+
+
+def test_an_average_over_small_cells_is_the_value():
+    net = network()
+    region = ((0.1, 0.1 + 1e-4), (0.2, 0.2 + 1e-4))
+    options = {"extents": EXTENTS[:2], "region": region}
+    np.testing.assert_allclose(render(net, (3, 3), average=True, **options), render(net, (3, 3), **options), atol=1e-5)
+
+
+def test_nodes_along_each_axis():
+    """One node is a point; and the average of a function along one axis alone is that of its means."""
+    net = network()
+    np.testing.assert_allclose(render(net, (4, 4), average=True, nodes=1), render(net, (4, 4)), atol=1e-6)
+    along = render(net, (4, 4), average=True, nodes=(1, 12))
+    fine = render(net, (4, 400)).reshape(4, 4, 100, -1).mean(axis=2)
+    np.testing.assert_allclose(along, fine, atol=1e-3)  # of 100 midpoints
+    for nodes in (0, (1, 2, 3)):
+        with pytest.raises(ValueError, match="pass a positive number, or one for each of 2 coordinates"):
+            render(net, (4, 4), average=True, nodes=nodes)
+
+
+def test_what_a_camera_would_see():
+    assert camera_nodes((64, 64), (64, 64), "averages") == (4, 4)
+    assert camera_nodes((64, 64), (64, 64), "points") == (1, 1)
+    assert camera_nodes((64, 64), (16, 128), "averages") == (10, 1)
+    assert camera_nodes((64,), (16,), "points") == (10,)

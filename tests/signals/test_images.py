@@ -258,3 +258,44 @@ def test_numbers_of_an_array_are_not_scaled(tmp_path):
 def _decoded(path) -> np.ndarray:
     (page,) = decode(str(path), [])
     return page
+
+
+# Missing pixels.
+
+
+def test_a_mask_marks_missing_pixels(tmp_path):
+    pixels, mask = random_pixels(6, 9, 3), np.zeros((6, 9), bool)
+    mask[1:3, 4] = True
+    Image.fromarray(np.where(mask, 255, 0).astype(np.uint8)).save(tmp_path / "mask.png")
+    np.save(tmp_path / "mask.npy", mask)
+    for source in (mask, tmp_path / "mask.png", str(tmp_path / "mask.npy")):
+        found = image(pixels, mask=source)
+        np.testing.assert_array_equal(found.missing.reshape(6, 9), mask)
+        np.testing.assert_array_equal(found.values[~mask], image(pixels).values[~mask])
+        assert found.value_range == (0.0, 1.0)
+    assert np.isnan(image(pixels, mask=mask, space="lab").values[1, 4]).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_alpha_as_a_mask():
+    pixels = np.full((2, 3, 4), 200, np.uint8)
+    pixels[0, 1, 3], pixels[1, 2, 3] = 100, 130
+    found = image(pixels, alpha="mask")
+    np.testing.assert_array_equal(found.missing, [False, True, False, False, False, False])
+    both = image(pixels, alpha="mask", mask=np.array([[0, 0, 1], [0, 0, 0]]))
+    np.testing.assert_array_equal(both.missing, [False, True, True, False, False, False])
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"mask": np.zeros((9, 6))}, r"source: the mask has the shape \(9, 6\), but the signal has \(6, 9\); pass one"),
+    ({"mask": np.ones((6, 9))}, "source: every sample is masked; in a mask, white .* marks the samples to leave out"),
+    ({"alpha": "mask"}, "source: alpha is 'mask', but there is no alpha channel"),
+])  # fmt: skip
+def test_bad_masks(options, message):
+    with pytest.raises(ValueError, match=message):
+        image(random_pixels(6, 9, 3), **options)
+
+
+def test_pixels_are_averages_and_samples_at_corners_are_points():
+    assert image(random_pixels(6, 9)).sampling == "averages"
+    assert image(random_pixels(6, 9), align="corners").sampling == "points"

@@ -123,3 +123,15 @@ def test_a_prediction_that_does_not_fit_the_field():
 def test_shapes_that_numpy_would_broadcast(function, options):
     with pytest.raises(ValueError, match=r"prediction has shape \(5, 1\), but truth has \(1, 5\); make them agree"):
         inspect.unwrap(function)(np.zeros((5, 1)), np.zeros((1, 5)), *options)  # below the tests' type checker
+
+
+def test_missing_samples_do_not_count():
+    rng = np.random.default_rng(0)
+    truth, prediction = rng.normal(size=(2, 9, 9, 2))
+    missing = rng.random((9, 9)) < 0.3
+    found = evaluate(prediction, Grid(np.where(missing[..., None], np.nan, truth), value_range=(-1.0, 1.0)))
+    error = (prediction - truth)[~missing]
+    assert found.mse == pytest.approx(np.mean(error**2))
+    assert found.snr_db == pytest.approx(10 * np.log10(np.var(truth[~missing]) / np.mean(error**2)))
+    assert found.channels[1].mse == pytest.approx(np.mean(error[:, 1] ** 2))
+    assert found.ssim is None

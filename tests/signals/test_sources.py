@@ -3,7 +3,7 @@ import pytest
 
 from uniphase.signals.arrays import array
 from uniphase.signals.images import image
-from uniphase.signals.sources import as_type
+from uniphase.signals.sources import as_type, resized
 
 
 @pytest.mark.parametrize("size", [1, 0, -3])
@@ -39,3 +39,16 @@ def test_values_in_their_own_type_are_not_touched():
     np.testing.assert_array_equal(as_type(values, "int64"), values)
     with pytest.raises(ValueError, match="values has NaN or infinite entries, which uint8 cannot hold; replace them"):
         as_type(np.array([0.0, np.nan]), "uint8")
+
+
+def test_resizing_leaves_out_what_is_missing():
+    """A constant stays one, whatever is missing of it; what is mostly missing stays missing."""
+    values = np.full((24, 24, 2), 3.0)
+    values[:8, :12] = np.nan
+    values[20, 20, 0] = np.nan  # missing in one channel
+    found = resized(values, 6)
+    assert found.shape == (6, 6, 2)
+    assert np.isnan(found[0, 0]).all()
+    known = ~np.isnan(found)
+    assert known[3:].all()
+    np.testing.assert_allclose(found[known], 3.0)

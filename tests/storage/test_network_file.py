@@ -28,7 +28,8 @@ def test_the_header_alone(tmp_path):
     keys = "format blueprint domain medium rate stored value_range moments metrics training versions"
     assert list(header) == keys.split()
     assert header["format"] == FORMAT == 1
-    assert header["domain"] == {"shape": [6, 8], "extents": [[0.0, 0.6], [-1.0, 1.0]], "align": "corners"}
+    place = {"shape": [6, 8], "extents": [[0.0, 0.6], [-1.0, 1.0]], "align": "corners"}
+    assert header["domain"] == {**place, "sampling": "points"}
     assert set(header["versions"]) == {"uniphase", "numpy", "python", "torch"}
 
 

@@ -95,7 +95,7 @@ def test_two_devices_compute_what_one_does(tmp_path, size, processes):
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{listener.getsockname()[1]}"
-        flags = os.environ["XLA_FLAGS"] + " --xla_force_host_platform_device_count=1"
+        flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=1"
         runs = [run_sharded(path, size, str(number), address, flags=flags) for number in range(2)]
     expected = train(size)
     assert [run.wait(timeout=240) for run in runs] == [0] * len(runs)

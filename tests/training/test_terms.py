@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -80,3 +82,31 @@ def test_a_term_of_a_users_own_make(network):
     assert error.std() < 0.3 * predict(truth, FIELD).std()  # the slopes are known at 256 positions only
     with pytest.raises(ValueError, match="render needs a field, and none was among the terms"):
         result.render((4, 4))
+
+
+def test_a_fit_ends_at_the_noise(network):
+    """And not before: the error is that of the noise, with which nothing is learned of it yet."""
+    truth = predict(network, FIELD)
+    noise = 0.5 * truth.std()
+    noisy = replace(FIELD, values=truth + np.random.default_rng(0).normal(0, noise, truth.shape).astype(np.float32))
+    start = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=1), key=jax.random.key(3))
+    result = fit(start, Values(noisy, moments=MOMENTS, noise=float(noise)), steps=1000)
+    assert result.stop == "noise"
+    assert result.steps < 1000
+    assert result.metrics.mse == pytest.approx(noise**2, rel=0.3)  # looked at every ten steps
+    with pytest.raises(ValueError, match=r"noise is -1.0; pass a standard deviation"):
+        Values(FIELD, noise=-1.0)
+
+
+def test_missing_samples_are_not_fitted(network):
+    """A fit to known values alone: those that are missing may have been anything."""
+    values = np.array(FIELD.values)
+    values[4:8, 4:12] = np.nan
+    holes = replace(FIELD, values=values)
+    indices, weights = Values(holes).draw(jax.random.key(0), 10**6)
+    assert len(indices) == int((~holes.missing).sum())
+    assert np.isfinite(Values(holes).loss(network, (indices, weights))).all()
+    result = fit(network, holes, moments=MOMENTS, steps=60)
+    assert np.isfinite(result.losses).all()
+    assert result.metrics.snr_db > 5
+    assert np.isfinite(result.prediction).all()

@@ -275,12 +275,20 @@ def origin(
     from ..signals.datasets import SIGNAL_NAMES
 
     chosen = asdict(options) | {"seconds": seconds, "target_db": target_db}
-    given = {name: value for name, value in chosen.items() if value is not None}
+    given = {name: value for name, value in chosen.items() if value not in (None, False)}
     notes = {"signal": signal, "scheme": scheme, "seed": seed, "options": given}
     if signal in SIGNAL_NAMES:
         return notes
-    with open(signal, "rb") as file:
-        return notes | {"sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    return notes | {"sha256": _hash(Path(signal))}
+
+
+def _hash(path: Path) -> str:
+    """The SHA-256 of a file; of a directory, that of the names and hashes of all files in it."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        return hashlib.sha256(repr([(str(f.relative_to(path)), _hash(f)) for f in files]).encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write_results(job: Job, result: "Fit", made_from: dict[str, Any]) -> None:

@@ -343,8 +343,8 @@ def _slope_products(
         dy = values[nearest] - values[nearest].mean(axis=1, keepdims=True)
         # Neighbours on a line leave a direction undetermined; the pseudoinverse takes the smallest slope there.
         inverse = np.linalg.pinv(np.einsum("mna,mnb->mab", dx, dx), rcond=1e-9, hermitian=True)
+        slopes = np.einsum("mab,mnb,mnk->mka", inverse, dx, dy)  # (block, out_size, in_size)
         stencil = np.einsum("mab,mnb->mna", inverse, dx)  # the weight of each neighbour in a slope
-        slopes = np.einsum("mna,mnk->mka", stencil, dy)  # (block, out_size, in_size)
         weights = counts[start : start + block] / counts.sum()
         noise = np.einsum("mna,mnb,mn,m->ab", stencil, stencil, 1 / counts[nearest], weights)
         yield np.einsum("mka,mlb,m->kalb", slopes, slopes, weights), noise

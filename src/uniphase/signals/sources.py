@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Bool, Shaped
 from numpy.typing import ArrayLike
 from skimage import transform
 
@@ -47,11 +47,9 @@ def resized(values: Shaped[np.ndarray, "*shape channels"], size: int) -> Shaped[
 
 
 def masked(
-    name: str, values: Shaped[np.ndarray, "*shape channels"], mask: Shaped[np.ndarray, "*shape"] | None
+    name: str, values: Shaped[np.ndarray, "*shape channels"], mask: Bool[np.ndarray, "*mask_shape"]
 ) -> Shaped[np.ndarray, "*shape channels"]:
     """The values with NaN where the mask is true. Integers become floats, unscaled."""
-    if mask is None:
-        return values
     if mask.shape != values.shape[:-1]:
         raise ValueError(
             f"{name}: the mask has the shape {mask.shape}, but the signal has {values.shape[:-1]}; pass one of its size"

@@ -117,8 +117,9 @@ class FallingPlan:
 
 def _clear_mean(losses: np.ndarray) -> float:
     """The mean of the latest losses: of more of them where that of a few does not stand out from its scatter."""
-    few = losses[-_CALL:]
-    return float(few.mean() if few.mean() > few.std() else losses[-_NOISY_STEPS:].mean())
+    more = losses[-_NOISY_STEPS:].astype(np.float64)
+    few = more[-_CALL:]
+    return float(few.mean() if few.mean() > few.std() else more.mean())
 
 
 def _decibels(loss: float) -> float:

@@ -175,7 +175,7 @@ class Gaussians(eqx.Module):
         return centers + std * jax.random.normal(key, centers.shape, centers.dtype)
 
 
-def _pairs(first: str, a: ArrayLike, second: str, b: ArrayLike) -> tuple[Array, Array]:
+def _pairs(first: str, a: Any, second: str, b: Any) -> tuple[Array, Array]:
     """Two arrays with a row for each region."""
     given = {first: np.asarray(a, np.float64), second: np.asarray(b, np.float64)}
     for name, values in given.items():
