@@ -141,16 +141,17 @@ def compare_schemes(
         rows = compare_schemes("camera", ["uniform-phase", "sm20"], Options(size=16, steps=20)).rows
         ```
     """
+    from ..initialization.schemes import require_omega
     from ..plots.comparison import write_comparison, write_learning_curves
     from ..plots.drawing import require_matplotlib
     from ..signals.metrics import evaluate
     from ..signals.splines import cubic_spline
     from .outputs import require_writable, writing
-    from .subjects import choose_recipe, load_subject, make_blueprint, require_omega, shown_part
+    from .subjects import choose_recipe, load_subject, make_blueprint, shown_part
 
     require_matplotlib()
     _require_distinct(schemes)
-    require_omega(schemes, options)
+    require_omega(options.omega, schemes)
     if seeds < 1:
         raise ValueError(f"seeds is {seeds}; it must be at least 1")
     outputs = _comparison_outputs(signal, output)
@@ -167,8 +168,8 @@ def compare_schemes(
             columns[scheme] = _column(results[0], field, test)
             losses[scheme] = [result.losses for result in results]
     spline = "bicubic" if field.in_size == 2 else "cubic spline"
-    no_spline = test is None or field.missing is not None
-    rows.append(Row(spline, (), () if no_spline else (evaluate(cubic_spline(field, test), test),)))
+    splined = () if test is None or field.missing is not None else (evaluate(cubic_spline(field, test), test),)
+    rows.append(Row(spline, (), splined))
     if not columns:
         rate = min(recipe.learning_rate for recipe in recipes.values())
         raise ValueError(f"{signal}: every run diverged; pass a smaller --lr than {rate:g}")
@@ -232,5 +233,5 @@ def _column(result: "Fit", field: "Grid", test: "Grid | None") -> "Column":
 
     assert result.metrics is not None
     trained = shown_prediction(result.network, field, result.prediction)
-    tested = None if test is None else shown_prediction(result.network, test, None)
+    tested = None if test is None else shown_prediction(result.network, test, result.test_prediction)
     return Column(trained, tested, result.metrics, result.test_metrics)

@@ -31,7 +31,7 @@ class State:
 
     - `parameters`, `optimizer`: after `step` steps, which took `seconds`.
     - `latest`, `best`: the mean loss of the latest call, and the least of all calls.
-    - `rate_scale`, `retreats`: what is left of the rate after so many returns from a divergence.
+    - `rate_scale`, `retreats`: factor on the learning rate, and number of divergences so far.
     """
 
     parameters: PyTree
