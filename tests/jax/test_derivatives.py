@@ -1,3 +1,5 @@
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -80,3 +82,13 @@ def test_any_function_of_a_position(x64):
     close(laplacian(lambda p: jnp.stack([p[0] ** 2 * p[1], p[2]]), x), jnp.stack([2 * x[:, 1], zero], axis=1))
     mlp = eqx.nn.MLP(3, 2, 8, 2, activation=jnp.sin, key=jax.random.key(0))
     close(laplacian(mlp, x), jax.vmap(naive_laplacian, in_axes=(None, 0))(mlp, x))
+
+
+@pytest.mark.parametrize("function", [gradient, laplacian])
+@pytest.mark.parametrize(
+    "network", [eqx.nn.MLP(1, 1, 4, 1, key=jax.random.key(0)), jnp.sin], ids=["module", "function"]
+)
+def test_a_number_is_no_position(function, network):
+    unchecked = inspect.unwrap(function)  # in the tests types are checked before
+    with pytest.raises(ValueError, match=r"positions have the shape \(\).*; pass \(\*batch, .*\), with a row for each"):
+        unchecked(network, jnp.array(0.5))

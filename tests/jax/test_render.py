@@ -232,3 +232,11 @@ def test_the_grid_of_positions_is_checked():
     assert eqx.filter_eval_shape(
         grid_positions, jnp.zeros(1, jnp.int32), (2**31 - 1,), ((0.0, 1.0),), "corners"
     ).shape == (1, 1)
+
+
+def test_a_network_of_scalars_is_refused():
+    model = eqx.nn.MLP("scalar", "scalar", 8, 1, key=jax.random.key(0))
+    with pytest.raises(
+        ValueError, match="the MLP has in_size='scalar', but a position is a vector; make it with in_size=1"
+    ):
+        render(model, (8,))

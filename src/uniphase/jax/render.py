@@ -177,7 +177,7 @@ def _quadrature(nodes: tuple[int, ...], dtype: jnp.dtype) -> tuple[Float[Array, 
     return jnp.asarray(offsets, dtype), jnp.asarray(products.ravel(), dtype)
 
 
-def camera_nodes(fitted: Sequence[int | float], shape: Sequence[int], sampling: Sampling) -> tuple[int, ...]:
+def camera_nodes(fitted: Sequence[float | int], shape: Sequence[int], sampling: Sampling) -> tuple[int, ...]:
     """How to render what a camera would see: the `nodes` along each axis, 1 where points are right.
 
     **Arguments:**
