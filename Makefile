@@ -22,8 +22,9 @@ $(VENV)/tools: $(VENV)/package
 fit: $(VENV)/package
 	$(VENV)/bin/uniphase fit camera --force
 
+# The matrices of the tests are small: a second thread of NumPy would take the time of the other worker, and wait.
 test: venv
-	$(VENV)/bin/python -m pytest -m "not slow" --numprocesses 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "not slow" --numprocesses 2 --dist worksteal
 
 lint: venv
 	$(VENV)/bin/ruff check .

@@ -19,7 +19,20 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-HEAVY = ["jax", "jaxlib", "equinox", "optax", "matplotlib", "rich", "cyclopts", "duckdb", "distributed"]
+HEAVY = [
+    "jax",
+    "jaxlib",
+    "equinox",
+    "optax",
+    "matplotlib",
+    "rich",
+    "cyclopts",
+    "duckdb",
+    "distributed",
+    "av",
+    "nibabel",
+    "zarr",
+]
 
 
 def asked_by_the_project(extras: Iterable[str]) -> list[Requirement]:
@@ -141,6 +154,18 @@ def test_importing_the_package_loads_nothing_heavy():
 
 def test_the_extras_are_those_of_the_documentation():
     extras = PROJECT["optional-dependencies"]
-    assert list(extras) == ["jax", "torch", "cli", "lab", "distributed", "all", "dev"]
+    assert list(extras) == [
+        "jax",
+        "torch",
+        "cli",
+        "tables",
+        "video",
+        "scans",
+        "zarr",
+        "lab",
+        "distributed",
+        "all",
+        "dev",
+    ]
     everything = {r.name for r in asked_by_the_project(["all"])}
     assert everything == {r.name for extra in extras if extra != "dev" for r in asked_by_the_project([extra])}

@@ -52,7 +52,10 @@ from .signals.datasets import SIGNAL_NAMES as SIGNAL_NAMES, load as load
 from .signals.fields import Field as Field, Grid as Grid, Points as Points
 from .signals.images import image as image
 from .signals.metrics import Metrics as Metrics, evaluate as evaluate
+from .signals.scans import scan as scan
 from .signals.sounds import audio as audio
+from .signals.tables import table as table
+from .signals.videos import video as video
 from .storage.network_file import NetworkFile as NetworkFile
 from .training.averages import Averages as Averages
 from .training.fit import fit as fit

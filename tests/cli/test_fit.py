@@ -88,6 +88,28 @@ def test_fit_of_every_medium(run):
     assert soundfile.info("sound.fit.wav").frames == 300
 
 
+def test_fit_of_volumes_in_files_of_every_kind(run, here):
+    """Named after the file, without its suffix."""
+    nibabel = pytest.importorskip("nibabel", reason="the extra scans is not installed")
+    zarr = pytest.importorskip("zarr", reason="the extra zarr is not installed")
+    values = np.random.default_rng(0).normal(size=(5, 6, 7)).astype(np.float32)
+    nibabel.save(nibabel.Nifti1Image(values, np.diag([1.0, 2.0, 3.0, 1.0])), "scan.nii.gz")
+    np.savez("two.npz", density=values, other=values[0])
+    zarr.create_array("store.zarr", shape=values.shape, dtype=values.dtype)[...] = values
+    found = []
+    for name, *options in (("scan.nii.gz",), ("two.npz", "--array", "density"), ("store.zarr",)):
+        code, out, err = run("fit", name, *TINY_ARGUMENTS, "--optimizer", "adam", *options, "--json")
+        assert (code, err) == (0, "")
+        found.append(json.loads(out)["output"])
+    assert found == ["scan.uniphase", "two.uniphase", "store.uniphase"]
+    assert load_network("scan.uniphase").domain.extents == ((-2.5, 2.5), (-6.0, 6.0), (-10.5, 10.5))
+    code, _, err = run("fit", "two.npz")
+    assert (code, err.count("\n")) == (1, 1)
+    assert err.startswith(
+        "uniphase: two.npz: it holds several arrays; choose one of density, other as array, e.g. --arr"
+    )
+
+
 def test_fit_stops_as_told(run):
     for options, stop in ((["--target-db", "1"], "target"), (["--seconds", "0.001"], "seconds")):
         code, out, _ = run("fit", "camera", "--size", "16", *TINY_ARGUMENTS, *options, "--json", "--force")
@@ -173,7 +195,7 @@ def bad(here, monkeypatch) -> Path:
         (["truncated.jpg"], 1, "truncated.jpg: cannot be read as an image"),
         (["bomb.png"], 1, "bomb.png: Image size (40000 pixels) exceeds limit"),
         (["silent.wav"], 1, "silent.wav: cannot be read as a sound (it holds 0 samples of 0)"),
-        (["nan.npy"], 1, "values has 16 NaN or infinite entries of 16"),
+        (["nan.npy"], 1, "every sample is missing (NaN)"),
         (["object.npy"], 1, "object.npy: cannot be read as an NPY array"),
         (["photo.jpg", "--width", "0"], 1, "width is 0; a layer needs at least 1 neuron"),
         (["photo.jpg", "--depth", "-1"], 1, "depth is -1; pass the number of hidden layers, 0 or more"),

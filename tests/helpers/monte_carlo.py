@@ -22,12 +22,7 @@ def excess(samples: np.ndarray, expected) -> float:
 
 def draw_ensemble(statistic, networks: int) -> np.ndarray:
     """`statistic(key)` for independent keys, in one compiled program."""
-    return np.asarray(compile_quickly(jax.vmap(statistic))(jax.random.split(jax.random.key(0), networks)), np.float64)
-
-
-def compile_quickly(function):
-    """`jax.jit` for a function that runs once: LLVM's optimizations take several times as long as they save."""
-    return jax.jit(function, compiler_options={"xla_backend_optimization_level": 1})
+    return np.asarray(jax.jit(jax.vmap(statistic))(jax.random.split(jax.random.key(0), networks)), np.float64)
 
 
 def moment_statistics(network, position: jax.Array, moments: Moments) -> jax.Array:

@@ -16,6 +16,7 @@ FIELDS = {
     "integers": Grid(RNG.integers(0, 9, (12, 16, 2), dtype=np.uint8)),
     "flat": Grid(np.full((8, 8, 3), 2.0)),
     "volume": Grid(RNG.normal(size=(5, 6, 7, 1))),
+    "video": Grid(RNG.uniform(size=(5, 6, 7, 3)), medium="rgb", rate=25.0),
     "curve": Grid(RNG.normal(size=(50, 1))),
     "long curve": Grid(RNG.normal(size=(5000, 1))),
     "sound": Grid(RNG.normal(size=(3000, 2)), extents=(-100.0, 100.0), medium="sound", rate=8000.0),

@@ -28,38 +28,48 @@ def naive_laplacian(model, x):
 
 def close(found, expected):
     """Sums of some hundred products of float64 numbers, in another order."""
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * float(jnp.abs(expected).max()))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+
+@jax.jit
+def derivatives(model, x):
+    """By rows, for a batch of two axes, and at one position."""
+    batch = gradient(model, x.reshape(4, 5, 3))
+    return gradient(model, x), batch, laplacian(model, x), gradient(model, x[0]), laplacian(model, x[0])
+
+
+@eqx.filter_jit
+def naive_derivatives(model, x):
+    return jax.vmap(lambda x: (jax.jacfwd(model)(x), naive_laplacian(model, x)))(x)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_rows_equal_the_derivatives_at_each_position(scheme, x64):
     model, x = network(scheme), positions(20)
-    close(gradient(model, x), jax.vmap(jax.jacfwd(model))(x))
-    close(gradient(model, x.reshape(4, 5, 3)), jax.vmap(jax.jacfwd(model))(x).reshape(4, 5, 2, 3))
+    slopes, slopes_of_batch, laplacians, slope, laplacian_there = derivatives(model, x)
+    expected, second = naive_derivatives(model, x)
+    close(slopes, expected)
+    close(slopes_of_batch, expected.reshape(4, 5, 2, 3))
+    close(slope, expected[0])
     if scheme != "relu":  # whose second derivative is zero, and its scale as well
-        close(laplacian(model, x), jax.vmap(naive_laplacian, in_axes=(None, 0))(model, x))
+        close(laplacians, second)
+        close(laplacian_there, second[0])
     else:
-        np.testing.assert_array_equal(laplacian(model, x), 0)
-
-
-def test_one_position(x64):
-    model, (x,) = network("uniform-phase"), positions(1)
-    close(gradient(model, x), jax.jacfwd(model)(x))
-    close(laplacian(model, x), naive_laplacian(model, x))
+        np.testing.assert_array_equal(laplacians, 0)
+        np.testing.assert_array_equal(laplacian_there, 0)
 
 
 @pytest.mark.parametrize("scheme", ["uniform-phase", "sm20", "tanh-pe", "gelu"])
 def test_a_loss_of_laplacians_has_the_right_gradients(scheme, x64):
-    model, x = network(scheme), positions(5)
-
-    def fast(model):
+    def fast(model, x):
         return jnp.mean(laplacian(model, x) ** 2)
 
-    def naive(model):
+    def naive(model, x):
         return jnp.mean(jax.vmap(naive_laplacian, in_axes=(None, 0))(model, x) ** 2)
 
-    for found, expected in zip(*(jax.tree.leaves(jax.grad(f)(model)) for f in (fast, naive)), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * float(jnp.abs(expected).max() + 1e-3))
+    both = jax.jit(lambda *arguments: [jax.tree.leaves(jax.grad(f)(*arguments)) for f in (fast, naive)])
+    for found, expected in zip(*both(network(scheme), positions(5)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * (np.abs(expected).max() + 1e-3))
 
 
 def test_a_sum_of_waves(x64):
@@ -68,20 +78,29 @@ def test_a_sum_of_waves(x64):
     model, x = CoordinateMLP(blueprint, key=jax.random.key(0)), positions(7)
     first, last = model.layers
     assert first.bias is not None
-    waves = jnp.sin(first.weight @ x.T + first.bias[:, None])
-    close(laplacian(model, x), -(last.weight @ (jnp.sum(first.weight**2, axis=1)[:, None] * waves)).T)
+    frequencies = np.asarray(first.weight)
+    waves = np.sin(frequencies @ np.asarray(x).T + np.asarray(first.bias)[:, None])
+    expected = -(np.asarray(last.weight) @ (np.sum(frequencies**2, axis=1)[:, None] * waves)).T
+    close(jax.jit(laplacian)(model, x), expected)
 
 
 def test_any_function_of_a_position(x64):
     """A polynomial, whose derivatives are known, and a module of Equinox."""
+
+    def polynomial(p):
+        return jnp.stack([p[0] ** 2 * p[1], p[2]])
+
+    @eqx.filter_jit
+    def of_module(mlp, x):
+        return laplacian(mlp, x), naive_derivatives(mlp, x)[1]
+
     x = positions(6)
-    found = gradient(lambda p: jnp.stack([p[0] ** 2 * p[1], p[2]]), x)
-    zero, one = jnp.zeros(6), jnp.ones(6)
-    close(found[:, 0], jnp.stack([2 * x[:, 0] * x[:, 1], x[:, 0] ** 2, zero], axis=1))
-    close(found[:, 1], jnp.stack([zero, zero, one], axis=1))
-    close(laplacian(lambda p: jnp.stack([p[0] ** 2 * p[1], p[2]]), x), jnp.stack([2 * x[:, 1], zero], axis=1))
-    mlp = eqx.nn.MLP(3, 2, 8, 2, activation=jnp.sin, key=jax.random.key(0))
-    close(laplacian(mlp, x), jax.vmap(naive_laplacian, in_axes=(None, 0))(mlp, x))
+    a, b, zero, one = *np.asarray(x).T[:2], np.zeros(6), np.ones(6)
+    slopes, laplacians = jax.jit(lambda x: (gradient(polynomial, x), laplacian(polynomial, x)))(x)
+    close(slopes[:, 0], np.stack([2 * a * b, a**2, zero], axis=1))
+    close(slopes[:, 1], np.stack([zero, zero, one], axis=1))
+    close(laplacians, np.stack([2 * b, zero], axis=1))
+    close(*of_module(eqx.nn.MLP(3, 2, 8, 2, activation=jnp.sin, key=jax.random.key(0)), x))
 
 
 @pytest.mark.parametrize("function", [gradient, laplacian])

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers.monte_carlo import compile_quickly, excess, moment_excesses, moment_statistics
+from helpers.monte_carlo import excess, moment_excesses, moment_statistics
 from uniphase.initialization.blueprint import Blueprint, LayerPlan
 from uniphase.initialization.distributions import Constant, Distribution, Normal, Uniform
 from uniphase.initialization.moments import prescribe_moments
@@ -57,7 +57,7 @@ def draw_networks(blueprint: Blueprint, count: int, rng: np.random.Generator) ->
 def compiled(statistic):
     """The statistic over inputs and networks, the same for all laws."""
     over_inputs = jax.vmap(statistic, in_axes=(None, 0))
-    return compile_quickly(jax.vmap(over_inputs, in_axes=(0, None), out_axes=1))
+    return jax.jit(jax.vmap(over_inputs, in_axes=(0, None), out_axes=1))
 
 
 @functools.cache

@@ -95,5 +95,5 @@ def test_a_tiff_stack_is_a_volume(tmp_path):
     assert grid.extents == ((0.0, 1.0),) * 3
     assert volume(tmp_path / "a.tif", size=4).shape == (2, 3, 4)
     tifffile.imwrite(tmp_path / "a.tif", stored[0], photometric="minisblack")
-    with pytest.raises(ValueError, match=r"a.tif: a single image of shape \(6, 8\), not a volume; read it with image"):
+    with pytest.raises(ValueError, match=r"a.tif: the shape is \(6, 8\), not that of a volume; read it with load"):
         volume(tmp_path / "a.tif")

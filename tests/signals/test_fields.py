@@ -89,7 +89,10 @@ def test_square_extents():
         (np.zeros((0, 3)), {}, r"values has shape \(0, 3\).*no samples"),
         (np.zeros((3, 0)), {}, r"values has shape \(3, 0\).*no samples"),
         (np.zeros((4, 1, 3)), {}, r"values has shape \(4, 1, 3\): one sample on axis 1.*squeeze\(1\)"),
-        (np.array([[1.0], [np.nan], [np.inf]]), {}, r"values has 2 NaN or infinite entries of 3.*nan_to_num"),
+        (np.array([[1.0], [np.nan], [np.inf]]), {}, r"values has 1 infinite entries of 3; replace them, by NaN"),
+        (np.full((4, 1), np.nan), {}, r"values has shape \(4, 1\), and every sample is missing"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), {}, "every sample is missing"),
+        (np.zeros((4, 1)), {"sampling": "cells"}, "sampling is 'cells'; it must be 'points' or 'averages'"),
         (np.array([["a"], ["b"]]), {}, r"values has dtype <U1; convert"),
         (np.zeros((3, 1), complex), {}, r"values has dtype complex128"),
         (np.zeros((3, 1), object), {}, r"values has dtype object"),
@@ -138,3 +141,13 @@ def test_slabs_cover_an_array_once_within_their_limit(shape, limit):
         assert slab.size <= max(limit, seen.size // max(shape))  # at least one layer
         slab += 1
     assert (seen == 1).all()
+
+
+def test_samples_with_nan_are_missing():
+    values = np.arange(12.0).reshape(2, 3, 2)
+    values[0, 1, 0] = np.nan
+    grid = Grid(values)
+    np.testing.assert_array_equal(grid.missing, [False, True, False, False, False, False])
+    assert grid.value_range == (0.0, 11.0)
+    assert Grid(np.zeros((4, 1))).missing is None
+    assert Grid(np.zeros((4, 1), np.uint8)).missing is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uniphase.signals.files import read, write
-from uniphase.signals.paths import WriteError, atomic_path
+from uniphase.signals.paths import WriteError, atomic_path, stem_of, suffix_of
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.wav", "a.npy"])
@@ -66,3 +66,16 @@ def test_a_path_that_cannot_be_written(tmp_path):
         write(tmp_path / "b" / "a.npy", np.zeros((2, 1)))
     with pytest.raises(IsADirectoryError, match="a directory; pass the path of a file"), atomic_path(tmp_path):
         pass
+
+
+@pytest.mark.parametrize(
+    ("path", "stem", "suffix"),
+    [
+        ("a/b.png", "b", ".png"),
+        ("a/B.c.NII.gz", "B.c", ".nii.gz"),
+        ("a.zarr/", "a", ".zarr"),
+        ("a/camera", "camera", ""),
+    ],
+)
+def test_stems_and_suffixes(path, stem, suffix):
+    assert (stem_of(path), suffix_of(path)) == (stem, suffix)

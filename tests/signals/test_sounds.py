@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 import soundfile
@@ -80,3 +82,70 @@ def test_time_may_be_in_seconds(tmp_path):
     assert audio(np.zeros(4410), rate=44100, extents=(0.0, 0.1)).extents == ((0.0, 0.1),)
     soundfile.write(tmp_path / "a.wav", np.zeros(100), 8000)
     assert read(tmp_path / "a.wav", extents=(0.0, 100 / 8000)).extents == ((0.0, 0.0125),)
+
+
+def loud(samples: int = 9600) -> np.ndarray:
+    """Two tracks that differ, of frequencies that every codec keeps."""
+    phases = np.arange(samples) / 10
+    return np.stack([0.5 * np.sin(phases), 0.25 * np.cos(phases)], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.mp3", {}), ("a.ogg", {}), ("a.opus", {"format": "OGG", "subtype": "OPUS"})]
+)
+def test_compressed_sounds(tmp_path, name, kind):
+    soundfile.write(tmp_path / name, loud(), 48000, **kind)
+    sound = read(tmp_path / name)
+    assert (sound.shape, sound.out_size, sound.rate, sound.medium) == ((9600,), 2, 48000.0, "sound")
+    np.testing.assert_allclose(sound.values[2000:8000], loud()[2000:8000], atol=0.05)  # lossy
+    for share in (0.3, 0.6):
+        (tmp_path / f"short-{name}").write_bytes(
+            (tmp_path / name).read_bytes()[: int(share * (tmp_path / name).stat().st_size)]
+        )
+        with pytest.raises(ValueError, match=f"short-{name}: cannot be read as a sound .*; get a whole copy"):
+            read(tmp_path / f"short-{name}")
+
+
+def write_contained(path, codec, rate=48000):
+    av = pytest.importorskip("av", reason="the extra video is not installed")
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=rate, layout="stereo")
+        stream.bit_rate = 256_000
+        planes = np.ascontiguousarray(loud().T, np.float32)
+        frame = av.AudioFrame.from_ndarray(planes, format="fltp", layout="stereo")
+        frame.sample_rate, frame.pts = rate, 0
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "delay"), [("a.m4a", "aac", 1024), ("a.aac", "aac", 1024), ("a.mka", "libopus", 0)]
+)
+def test_sounds_in_containers(tmp_path, name, codec, delay):
+    write_contained(tmp_path / name, codec)
+    sound = read(tmp_path / name)
+    if name == "a.m4a":
+        assert sound.shape == (9600,)  # neither delayed nor padded
+    assert (sound.out_size, sound.rate, sound.values.dtype) == (2, 48000.0, np.float32)
+    start = delay if sound.shape[0] > 9600 else 0  # of the encoder, where the file does not say it
+    np.testing.assert_allclose(sound.values[start + 2000 : start + 8000], loud()[2000:8000], atol=0.05)  # lossy
+    short = tmp_path / f"short-{name}"
+    short.write_bytes((tmp_path / name).read_bytes()[: (tmp_path / name).stat().st_size // 2])
+    with pytest.raises(ValueError, match=f"short-{name}: cannot be read as a sound .*; get a whole copy"):
+        read(short)
+
+
+def test_what_a_container_cannot_give_is_one_line(tmp_path):
+    from helpers.videos import write_clip
+
+    write_clip(tmp_path / "a.mp4")
+    (tmp_path / "text.m4a").write_text("not a sound" * 99)
+    for name, reason in (("a.mp4", "it holds no sound"), ("text.m4a", "Invalid data found when processing input")):
+        with pytest.raises(ValueError, match=rf"{name}: cannot be read as a sound \({reason}\); get a whole copy"):
+            audio(tmp_path / name)
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(ModuleNotFoundError, match=r'a.m4a: needs the package av; pip install "uniphase\[video\]"$'):
+        audio(tmp_path / "a.m4a")

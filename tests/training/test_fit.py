@@ -24,6 +24,7 @@ from uniphase.signals.fields import Grid, Points
 from uniphase.training.fit import fit
 from uniphase.training.optimizers import unit_muon
 from uniphase.training.sampling import choose
+from uniphase.training.terms import Values
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,8 @@ def standard_promotion(strict_promotion):
     with jax.numpy_dtype_promotion("standard"):
         yield
 
+
+RAMP = Grid(np.arange(8.0)[:, None])
 
 # What it computes.
 
@@ -138,9 +141,67 @@ def test_any_optimizer_of_optax():
 
 def test_weight_decay_does_not_touch_what_is_frozen():
     model = network(scheme="tanh-pe")
-    trained = fit(model, FIELD, optimizer=optax.adamw(1e-2, weight_decay=0.1), steps=5).network
-    np.testing.assert_array_equal(trained.layers[0].weight, model.layers[0].weight)
-    assert not np.array_equal(trained.layers[1].weight, model.layers[1].weight)
+    for whole in (model, Squashed(model)):
+        found = fit(whole, FIELD, optimizer=optax.adamw(1e-2, weight_decay=0.1), steps=5).network
+        trained = found if whole is model else found.network
+        np.testing.assert_array_equal(trained.layers[0].weight, model.layers[0].weight)
+        assert not np.array_equal(trained.layers[1].weight, model.layers[1].weight)
+
+
+class Squashed(eqx.Module):
+    """A module with a network inside."""
+
+    network: CoordinateMLP
+
+    def __call__(self, x):
+        return jax.nn.sigmoid(self.network(x))
+
+
+class Borrowed(eqx.Module):
+    """A module with the layers of a network."""
+
+    layers: tuple
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return 2 * x
+
+
+class Doubled(CoordinateMLP):
+    """A network that computes something else than its class."""
+
+    def __call__(self, x):
+        return 2 * super().__call__(x)
+
+
+def test_modules_made_from_networks_compute_what_they_say():
+    """The fast path is for networks themselves."""
+    model = network()
+    doubled = Doubled(uniform_phase(MOMENTS, width=16, depth=2), key=jax.random.key(0))
+    for module in (Squashed(model), Borrowed(model.layers), doubled):
+        expected = jnp.square(jax.vmap(module)(jnp.asarray(FIELD.coordinates(), jnp.float32)) - FIELD.flat_values())
+        found = fit(module, FIELD, optimizer=optax.sgd(0.0), steps=1)
+        assert found.losses[0] == pytest.approx(float(expected.mean()), rel=1e-4)  # float32 phases
+
+
+def test_a_line_search_sees_the_loss_of_its_batch():
+    """L-BFGS asks for the value at other parameters."""
+    result = fit(network(), FIELD, optimizer=optax.lbfgs(), steps=15)
+    assert result.losses[-1] < 0.1 * result.losses[0]
+
+
+@pytest.mark.parametrize("offset", [-5.0, 0.0])
+def test_a_loss_may_be_negative_or_start_at_zero(offset):
+    """An energy has no least value that is known; only what is far above the first loss has diverged."""
+    model, centre = network(), jnp.zeros(2)
+    start = model(centre)[0]
+
+    def energy(network, key):
+        return network(centre)[0] - start + offset + 0.1 * jax.random.normal(key)
+
+    result = fit(model, energy, optimizer=optax.sgd(1e-3), steps=30)
+    assert result.losses[-10:].mean() < result.losses[:10].mean()
 
 
 def test_any_equinox_module_can_be_fitted(tmp_path):
@@ -253,6 +314,7 @@ def test_scalars_are_no_positions():
 @pytest.mark.parametrize(("arguments", "message"), [
     (lambda: (network(), Grid(np.zeros((8, 8, 3)))), "the network has 1 channel, but the field has 3; draw it from"),
     (lambda: (network(), Grid(np.zeros((8, 1)))), "the field has 1 coordinate, but the network does not"),
+    (lambda: (network(), Values(FIELD, estimate_moments(RAMP))), "moments are those of 1 coordinate and 1 channel"),
     (lambda: (network(), []), "terms is empty; pass a field"),
     (lambda: (network(), 3), "terms has a int; pass a field"),
 ])  # fmt: skip
@@ -260,6 +322,13 @@ def test_scalars_are_no_positions():
 def test_what_does_not_fit_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         fit(*arguments(), steps=5)
+
+
+def test_what_is_wrong_with_a_test_is_known_before_the_fit():
+    with pytest.raises(ValueError, match="the network has 1 channel, but the field has 3"):
+        fit(network(), FIELD, steps=10**9, test=Grid(np.random.default_rng(0).normal(size=(8, 8, 3))))
+    with pytest.raises(ValueError, match=r"optimizer is 'adam'; pass one of Optax, e.g. optax.adam\(1e-3\)"):
+        fit(network(), FIELD, optimizer="adam")  # which the types do not allow either
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "1"])

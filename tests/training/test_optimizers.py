@@ -24,18 +24,17 @@ FIELD = Grid(np.random.default_rng(0).normal(size=(12, 16, 2)), extents=((2.0, 5
 MOMENTS = estimate_moments(FIELD)
 
 
-def update(network, seed=0):
+def update(network, seed=0, compiled=jax.jit):
     """The first update, from random gradients."""
     optimizer = unit_muon(network, FIELD, MOMENTS)
-    parameters, treedef = jax.tree.flatten(eqx.filter(network, eqx.is_array))
-    keys = jax.random.split(jax.random.key(seed), len(parameters))
-    gradients = [jax.random.normal(key, a.shape, a.dtype) for key, a in zip(keys, parameters, strict=True)]
-    gradients = jax.tree.unflatten(treedef, gradients)
-    return optimizer.update(gradients, optimizer.init(network), network)[0]
+    rng = np.random.default_rng(seed)
+    gradients = jax.tree.map(lambda a: jnp.asarray(rng.standard_normal(a.shape, np.float32)), network)
+    first = compiled(lambda gradients, network: optimizer.update(gradients, optimizer.init(network), network)[0])
+    return first(gradients, network)
 
 
 def rms(array) -> float:
-    return float(jnp.sqrt(jnp.mean(jnp.square(array))))
+    return float(np.sqrt(np.mean(np.square(array))))
 
 
 @pytest.mark.parametrize("width", [32, 128])
@@ -46,12 +45,12 @@ def test_every_array_moves_by_its_unit(width):
     center, covariance = FIELD.position_moments()
     phases = np.asarray(first.weight) @ np.linalg.cholesky(covariance)  # the phase that it adds one spread away
     assert 0.6 < rms(phases) / 0.15 < 1.3
-    at_center = first.bias + first.weight @ jnp.asarray(center, jnp.float32)
+    at_center = np.asarray(first.bias) + np.asarray(first.weight) @ center
     assert 0.9 < rms(at_center) / 0.5 < 1.1  # Adam's first step is the sign
     assert 0.6 < rms(hidden.weight) * np.sqrt(width) < 1.3
     assert 0.9 < rms(hidden.bias) / 0.5 < 1.1
     spread = np.sqrt(np.diag(MOMENTS.covariance))
-    np.testing.assert_allclose(jnp.abs(last.bias), 0.3 * spread, rtol=1e-3)
+    np.testing.assert_allclose(np.abs(last.bias), 0.3 * spread, rtol=1e-3)
     assert 0.6 < rms(last.weight) / (10 * np.sqrt(2) / width * rms(spread)) < 1.3
 
 
@@ -59,7 +58,7 @@ def test_omega_divides_the_step():
     """An ω inside the sine makes the same step larger; a network with weights that much smaller takes the same one."""
     plain = CoordinateMLP(sm20(MOMENTS, width=16, depth=1, omega=1.0), key=jax.random.key(0))
     fast = CoordinateMLP(sm20(MOMENTS, width=16, depth=1, omega=30.0, hidden_omega=7.0), key=jax.random.key(0))
-    a, b = update(plain), update(fast)
+    a, b = (update(network, compiled=lambda f: f) for network in (plain, fast))  # op by op: both are rounded alike
     np.testing.assert_allclose(a.layers[0].weight, 30 * b.layers[0].weight, rtol=1e-5)
     np.testing.assert_allclose(a.layers[0].bias, 30 * b.layers[0].bias, rtol=1e-4)
     np.testing.assert_allclose(a.layers[1].weight, 7 * b.layers[1].weight, rtol=1e-5)
@@ -71,8 +70,8 @@ def test_every_scheme_can_be_trained(name):
     network = CoordinateMLP(get_scheme(name).blueprint(MOMENTS, width=8, depth=2), key=jax.random.key(0))
     step = update(network)
     for layer, moved in zip(network.layers, step.layers, strict=True):
-        assert jnp.isfinite(moved.weight).all()
-        assert bool(moved.weight.any()) == layer.trainable
+        assert np.isfinite(moved.weight).all()
+        assert np.any(moved.weight) == layer.trainable
 
 
 def test_it_chains_with_optax():

@@ -15,7 +15,7 @@ from uniphase.training.plan import Diverged, FallingPlan
 
 
 def plan(callback, *, seconds=None, target_db=None, noise=-math.inf) -> FallingPlan:
-    return FallingPlan(Recipe("adam", 0.1, 0.1, 100, 10), seconds, target_db, 1.0, noise, None, False, callback)
+    return FallingPlan(Recipe("adam", 0.1, 0.1, 100, 10), seconds, target_db, 1.0, noise, None, 0.0, callback)
 
 
 # Stopping and progress.

@@ -6,6 +6,7 @@ import pytest
 
 from helpers.fits import FIELD, assert_identical
 from uniphase.jax.files import load_network
+from uniphase.signals.fields import Points
 from uniphase.training.fit import fit
 from uniphase.training.result import Fit
 
@@ -40,3 +41,14 @@ def test_without_a_field_there_is_no_domain(result, method):
     message = rf"{method} needs a field, and none was among the terms; call uniphase\.render\(result\.network, shape\)"
     with pytest.raises(ValueError, match=message):
         getattr(replace(result, field=None), method)()
+
+
+def test_a_fit_to_scattered_points_has_a_picture():
+    """With the fit between the points, as `render` gives it."""
+    positions = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    points = Points(positions, np.sin(3 * positions[:, 0]))
+    result = fit(points, width=8, depth=1, steps=2, progress=False)
+    figure = result.plot()
+    assert [axes.get_title() for axes in figure.axes[:4:2]] == ["truth", "|error|"]
+    image = figure.axes[1].images[0].get_array()
+    np.testing.assert_array_equal(image, result.render(image.shape[::-1])[..., 0].T)

@@ -3,12 +3,14 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from helpers.sharded import train
 from uniphase.signals.fields import Grid, Points
 from uniphase.training.sampling import Samples, choose, cut
 
@@ -65,54 +67,42 @@ import jax
 import numpy as np
 if len(sys.argv) > 3:  # the number of this process, and where the first one listens
     jax.distributed.initialize(sys.argv[4], num_processes=2, process_id=int(sys.argv[3]))
-import equinox as eqx
-import uniphase as up
-import uniphase.training.sampling
-from uniphase.training.fit import RecipeRule
-from uniphase.training.sampling import replicate
-from uniphase.training.step import Problem, loss_and_gradients, split_network
-
-field = up.load("camera", size=int(sys.argv[2]))
-if sys.argv[2] == "23":
-    field = up.Points(field.coordinates(), field.values.reshape(-1, 1))
-moments = up.estimate_moments(field)
-network = up.CoordinateMLP(up.uniform_phase(moments, width=16, depth=2), key=jax.random.key(0))
-recipe = up.Recipe("adam", 1e-3, 1.0, 20, 10**9)
-uniphase.training.sampling._BLOCK_CPU = 100 * 16
-parameters, frozen, static = replicate(split_network(network))
-term = up.Values(field, moments).prepare(np.dtype("float32"))
-problem = Problem((term,), frozen, static, None, RecipeRule("adam", None), recipe.batch)
-loss, gradient = eqx.filter_jit(loss_and_gradients)(problem, parameters, frozen, jax.random.key(0))
-fitted = up.fit(network, field, recipe=recipe, moments=moments)
-partial = up.fit(network, field, recipe=up.Recipe("muon", 0.05, 0.01, 100, 128), moments=moments)
+from helpers.sharded import train
+arrays = train(int(sys.argv[2]))
 if jax.process_index() == 0:
-    arrays = [np.asarray(leaf) for leaf in (loss, *jax.tree.leaves(gradient))]
-    np.savez(sys.argv[1], *arrays, losses=fitted.losses, snr=partial.metrics.snr_db, devices=jax.device_count())
+    np.savez(sys.argv[1], **arrays)
 """
+TESTS = Path(__file__).parents[1]
 
 
-def run_sharded(path, size, *arguments, devices=1):
-    environment = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+def run_sharded(path, size, *arguments, flags):
+    """Train in another process."""
+    environment = {
+        **os.environ,
+        "XLA_FLAGS": flags,
+        "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]),
+    }
     return subprocess.Popen([sys.executable, "-c", SHARDED, str(path), str(size), *arguments], env=environment)
 
 
 @pytest.mark.parametrize(("size", "processes"), [(23, 1), (24, 2)])  # 23² points cannot be shared evenly
 def test_two_devices_compute_what_one_does(tmp_path, size, processes):
-    """Two devices of one process, or one each of two that talk over the loopback."""
-    one, two = tmp_path / "one.npz", tmp_path / "two.npz"
-    runs = [run_sharded(one, size)]
-    if processes == 1:
-        runs.append(run_sharded(two, size, devices=2))
+    """Two devices of one process, or one each of two that talk over the loopback; and the one of the tests."""
+    path = tmp_path / "two.npz"
+    if processes == 1:  # in the code that users have: without the flags of the tests
+        runs = [run_sharded(path, size, flags="--xla_force_host_platform_device_count=2")]
     else:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{listener.getsockname()[1]}"
-        runs += [run_sharded(two, size, str(number), address) for number in range(2)]
+        flags = os.environ["XLA_FLAGS"] + " --xla_force_host_platform_device_count=1"
+        runs = [run_sharded(path, size, str(number), address, flags=flags) for number in range(2)]
+    expected = train(size)
     assert [run.wait(timeout=240) for run in runs] == [0] * len(runs)
-    with np.load(one) as expected, np.load(two) as found:
+    with np.load(path) as found:
         assert (int(expected["devices"]), int(found["devices"])) == (1, 2)
-        for key in expected.files:
-            if key.startswith("arr_"):  # float32 sums in another order
+        for key in expected:
+            if key.startswith("gradient"):  # float32 sums in another order
                 np.testing.assert_allclose(found[key], expected[key], rtol=0, atol=1e-5 * np.abs(expected[key]).max())
         np.testing.assert_allclose(found["losses"], expected["losses"], rtol=1e-3)
         assert float(found["snr"]) == pytest.approx(float(expected["snr"]), abs=3.0)  # other batches, the same fit

@@ -144,6 +144,7 @@ def compare_schemes(
     from ..initialization.schemes import require_omega
     from ..plots.comparison import write_comparison, write_learning_curves
     from ..plots.drawing import require_matplotlib
+    from ..signals.fields import Points
     from ..signals.metrics import evaluate
     from ..signals.splines import cubic_spline
     from .outputs import require_writable, writing
@@ -158,6 +159,8 @@ def compare_schemes(
     require_writable(outputs, signal, replace=force)
     subject = load_subject(signal, options)
     field, test = subject.field, subject.test
+    if isinstance(field, Points) or isinstance(test, Points):
+        raise ValueError(f"{signal}: scattered points, but a comparison shows grids; fit one scheme after the other")
     rows, recipes, columns, losses = [], {}, {}, {}
     for scheme in schemes:
         blueprint = make_blueprint(subject, scheme, options)
@@ -168,8 +171,8 @@ def compare_schemes(
             columns[scheme] = _column(results[0], field, test)
             losses[scheme] = [result.losses for result in results]
     spline = "bicubic" if field.in_size == 2 else "cubic spline"
-    splined = () if test is None or field.missing is not None else (evaluate(cubic_spline(field, test), test),)
-    rows.append(Row(spline, (), splined))
+    tested = () if test is None or field.missing is not None else (evaluate(cubic_spline(field, test), test),)
+    rows.append(Row(spline, (), tested))
     if not columns:
         rate = min(recipe.learning_rate for recipe in recipes.values())
         raise ValueError(f"{signal}: every run diverged; pass a smaller --lr than {rate:g}")
@@ -214,8 +217,10 @@ def _train(
 
 
 def _comparison_outputs(signal: str, output: str | None) -> tuple[Path, Path]:
+    from ..signals.paths import stem_of
+
     path = Path("." if output is None else output)
-    path = path / f"{Path(signal).stem}.compare.png" if path.is_dir() else path
+    path = path / f"{stem_of(signal)}.compare.png" if path.is_dir() else path
     if path.suffix.lower() != ".png":
         raise ValueError(f"{path}: the suffix is {path.suffix!r}; use .png, or the name of an existing directory")
     return path, path.with_suffix(".curves.png")

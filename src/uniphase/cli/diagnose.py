@@ -8,7 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from . import terminal
-from .options import Align, Axes, Depth, Force, Json, Omega, Options, Output, Signal, Size, Space, Width
+from .options import (
+    Align,
+    Array,
+    Axes,
+    Coordinates,
+    Depth,
+    Force,
+    Json,
+    Omega,
+    Options,
+    Output,
+    Signal,
+    Size,
+    Space,
+    Values,
+    Width,
+)
 
 if TYPE_CHECKING:
     from ..diagnosis.report import Report
@@ -27,6 +43,9 @@ def diagnose(
     space: Space = None,
     align: Align = None,
     axes: Axes = None,
+    array: Array = None,
+    coordinates: Coordinates = None,
+    values: Values = None,
     seed: int = 0,
     output: Output = None,
     force: Force = False,
@@ -51,7 +70,18 @@ def diagnose(
     """
     if json:
         warnings.simplefilter("ignore", UserWarning)
-    options = Options(width=width, depth=depth, omega=omega, size=size, space=space, align=align, axes=axes)
+    options = Options(
+        width=width,
+        depth=depth,
+        omega=omega,
+        size=size,
+        space=space,
+        align=align,
+        axes=axes,
+        array=array,
+        coordinates=coordinates,
+        values=values,
+    )
     report = examine_signal(signal, options, scheme=scheme, network=network, seed=seed, output=output, force=force)
     if json:
         terminal.print_json(report.to_dict())
@@ -90,6 +120,7 @@ def examine_signal(
     from ..jax.diagnostics import diagnose
     from ..jax.files import load_network
     from ..plots.diagnosis import write_diagnosis
+    from ..signals.fields import Grid
     from .outputs import require_writable, writing
     from .subjects import Subject, draw_network, load_signal, make_blueprint, moments_of, require_seed
 
@@ -106,10 +137,11 @@ def examine_signal(
             raise ValueError(f"{target}: the suffix is {target.suffix!r}; use .png")
         require_writable([target], signal, replace=force)
     content = None if network is None else load_network(network)
-    if content is not None and options.align is None:
+    if content is not None and content.domain.shape is not None and options.align is None:
         options = dataclasses.replace(options, align=content.domain.align)
     field = load_signal(signal, options, options.size)
-    if content is not None and content.domain.shape is not None and len(content.domain.shape) == field.in_size:
+    shape = None if content is None else content.domain.shape
+    if content is not None and shape is not None and isinstance(field, Grid) and len(shape) == field.in_size:
         field = dataclasses.replace(field, extents=content.domain.extents)
     moments = moments_of(field, options)
     if content is None:

@@ -55,6 +55,8 @@ def fit(
         uniphase fit photo.jpg --scheme siren --omega 60
         uniphase fit scratched.png --mask scratches.png
         uniphase fit night.jpg --denoise
+        uniphase fit clip.mp4 --size 128
+        uniphase fit stations.csv --coordinates lon,lat --values temperature
 
     Parameters
     ----------
@@ -179,11 +181,11 @@ def prepare(
         print(job.blueprint)
         ```
     """
-    from .subjects import choose_recipe, draw_network, load_subject, make_blueprint
+    from .subjects import choose_recipe, draw_network, is_sound, load_subject, make_blueprint
 
     require_choices(scheme, options, seed)
     subject = load_subject(signal, options)
-    outputs = name_outputs(signal, output, sound=subject.field.medium == "sound")
+    outputs = name_outputs(signal, output, sound=is_sound(subject.field))
     if resume and not outputs.state.exists():
         warnings.warn(f"{outputs.state}: there is no interrupted fit; starting one", stacklevel=2)
     require_free(outputs, signal, resume=resume, force=force)
@@ -283,23 +285,29 @@ def origin(
 
 def _write_results(job: Job, result: "Fit", made_from: dict[str, Any]) -> None:
     from ..plots.preview import write_preview
+    from ..plots.scatter import surface_shape
     from ..signals import files
+    from ..signals.fields import Grid
     from .subjects import shown_part, shown_prediction
 
     outputs, field = job.outputs, job.subject.field
     result.save(outputs.network, training=made_from)
     prediction = shown_prediction(result.network, field, result.prediction)
-    if outputs.sound:
+    if outputs.sound and isinstance(field, Grid):
         files.write(outputs.sound, prediction, rate=field.rate)
     title = f"{Path(job.signal).name}: {job.blueprint.scheme}, {job.blueprint.parameters:,} parameters"
     assert result.metrics is not None
-    write_preview(outputs.preview, shown_part(field), prediction, result.losses, result.metrics, title)
+    shape = surface_shape(field)
+    between = {} if shape is None else {"surface": result.render(shape)}
+    write_preview(outputs.preview, shown_part(field), prediction, result.losses, result.metrics, title, **between)
 
 
 def name_outputs(signal: str, output: str | None, *, sound: bool) -> Outputs:
     """The files of a fit: next to the one that is given, or by the name of the signal in a directory."""
+    from ..signals.paths import stem_of
+
     path = Path("." if output is None else output)
-    network = path / f"{Path(signal).stem}.uniphase" if path.is_dir() else path
+    network = path / f"{stem_of(signal)}.uniphase" if path.is_dir() else path
     if network.suffix != ".uniphase":
         raise ValueError(f"{network}: the suffix is {network.suffix!r}; use .uniphase")
     heard = network.with_suffix(".fit.wav") if sound else None

@@ -25,7 +25,8 @@ def info(file: NetworkPath, /, *, json: Json = False) -> None:
     metrics = {"train": content.metrics, "test": training.pop("test_metrics", None)}
     shape = "scattered points" if domain.shape is None else f"{terminal.times(domain.shape)} samples"
     medium = "" if content.medium is None else f", {content.medium}"
-    rate = "" if content.rate is None else f" at {content.rate:g} Hz"
+    unit = "Hz" if len(domain.extents) == 1 else "frames per second"
+    rate = "" if content.rate is None else f" at {content.rate:g} {unit}"
     stored = "" if content.stored is None else f", stored as {content.stored}"
     print(f"{file}: {size:,} bytes\n\n{content.blueprint}\n")
     print(

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from . import terminal
-from .options import Align, Axes, Json, Options, Signal, Size, Space
+from .options import Align, Array, Axes, Coordinates, Json, Options, Signal, Size, Space, Values
 
 
 def moments(
@@ -15,6 +15,9 @@ def moments(
     space: Space = None,
     align: Align = None,
     axes: Axes = None,
+    array: Array = None,
+    coordinates: Coordinates = None,
+    values: Values = None,
     json: Json = False,
 ) -> None:
     """Print the mean, covariance and structure tensor of a signal.
@@ -23,20 +26,26 @@ def moments(
 
         uniphase moments photo.jpg
         uniphase moments camera --size 128 --recipe paper --json
+        uniphase moments stations.csv --coordinates lon,lat --values temperature
 
     Parameters
     ----------
     recipe
         "paper": as in the paper, with samples at the corners, every axis of an image from -1 to 1, and ε = 1e-6.
     """
+    from ..storage.network_file import Domain
     from .subjects import load_signal, moments_of
 
-    options = Options(recipe=recipe, space=space, align=align, axes=axes)
+    options = Options(
+        recipe=recipe, space=space, align=align, axes=axes, array=array, coordinates=coordinates, values=values
+    )
     field = load_signal(signal, options, size)
     estimate = moments_of(field, options)
     if json:
         names = ("mean", "covariance", "structure_tensor")
         terminal.print_json({name: getattr(estimate, name).tolist() for name in names})
         return
-    domain = f"{terminal.times(field.shape)} samples of {field.out_size} channel(s) on {terminal.ranges(field.extents)}"
-    print(f"{signal}: {domain}, {field.align}\n{estimate}")
+    domain = Domain.of(field)
+    samples = f"{field.samples:,} scattered" if domain.shape is None else terminal.times(domain.shape)
+    where = f"{samples} samples of {field.out_size} channel(s) on {terminal.ranges(domain.extents)}"
+    print(f"{signal}: {where}{'' if domain.shape is None else f', {domain.align}'}\n{estimate}")

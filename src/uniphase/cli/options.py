@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 _SIGNAL = (
-    "A file (image, sound or NPY array), or a name: camera, brick, gravel, clock, hubble, skin, astronaut, coffee, "
-    "bach."
+    "A file (image, video, sound, array or table), or a name: camera, brick, gravel, clock, hubble, skin, astronaut, "
+    "coffee, bach."
 )
 Signal = Annotated[str, Parameter(help=_SIGNAL)]
 # For each of `*signals`, of which there must be at least one.
@@ -22,9 +22,16 @@ Depth = Annotated[
 Omega = Annotated[
     float | None, Parameter(help="Frequency ω of the sines, for the schemes that have one. Default: the scheme's own.")
 ]
-Size = Annotated[int | None, Parameter(help="Resize the signal first, so that its longest axis has this many samples.")]
+Size = Annotated[
+    int | None,
+    Parameter(
+        help="Resize the signal first, so that its longest axis has this many samples, or the "
+        "longer side of a frame of a video."
+    ),
+]
 Space = Annotated[
-    Literal["gray", "rgb", "lab"] | None, Parameter(help="Colour space of an image. Default: gray or rgb, as stored.")
+    Literal["gray", "rgb", "lab"] | None,
+    Parameter(help="Colour space of an image or a video. Default: gray or rgb, as stored."),
 ]
 Align = Annotated[
     Literal["centers", "corners"] | None,
@@ -47,6 +54,11 @@ Samples = Annotated[
         "and video that the network can hold, otherwise points."
     ),
 ]
+Array = Annotated[str | None, Parameter(help="Name of the array in an NPZ or Zarr file that holds several.")]
+Coordinates = Annotated[
+    str | None, Parameter(help="Columns of a table that are the coordinates, separated by commas, e.g. lon,lat.")
+]
+Values = Annotated[str | None, Parameter(help="Columns of a table that are the values, separated by commas.")]
 Output = Annotated[str | None, Parameter(alias="-o")]
 Force = Annotated[bool, Parameter(negative="", help="Replace existing files.")]
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object instead of text.")]
@@ -64,7 +76,8 @@ class Options:
     - `recipe`: the rule for everything that is not given: that of this package, or the paper's protocol.
     - `width`, `depth`, `omega`: of the network.
     - `steps`, `optimizer`, `lr`, `batch`: entries of the `Recipe`.
-    - `size`, `space`, `align`, `axes`: how to load the signal, as for `load`.
+    - `size`, `space`, `align`, `axes`, `array`, `coordinates`, `values`: how to load the signal, as for `load`;
+        columns of a table are separated by commas.
     - `samples`, `mask`, `alpha`, `denoise`, `noise`: what the samples are, which are missing, and how noisy they are.
     - `eval_size`: the size at which the signal is loaded again for a test. Default: as stored, if `size` is smaller.
 
@@ -94,6 +107,9 @@ class Options:
     space: Space = None
     align: Align = None
     axes: Axes = None
+    array: Array = None
+    coordinates: Coordinates = None
+    values: Values = None
     samples: Samples = None
     mask: str | None = None
     """An image of the same size, or an NPY array, that is white (not zero) where samples are missing. They are neither

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Derivative = Literal["gradient", "laplacian"]
 _PICTURES = (".png", ".tif", ".tiff")
+_VIDEOS = (".gif", ".mp4")
 
 
 def render(
@@ -30,27 +31,31 @@ def render(
     region: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     derivative: Derivative | None = None,
     samples: Literal["points", "averages"] | None = None,
+    fps: float | None = None,
+    slow: float | None = None,
     output: Output = None,
     force: Force = False,
 ) -> None:
-    """Write the picture, sound or array that a network represents, at any resolution.
+    """Write the picture, video, sound or array that a network represents, at any resolution.
 
     For example:
 
         uniphase render photo.uniphase --size 4096
         uniphase render photo.uniphase --region -1:0,0:1 --scale 8
         uniphase render photo.uniphase --derivative gradient -o edges.png
+        uniphase render clip.uniphase --slow 4 --fps 60 -o slow.mp4
 
     Parameters
     ----------
     size
-        Samples along the longest axis. Default: as many as the signal had.
+        Samples along the longest axis, of a video along the longer side of a frame. Default: as many as the signal
+        had; scattered points need one.
     scale
         Samples in proportion to those of the signal, e.g. 4.
     region
         What to show, as low:high for each axis. The longer axis of an image runs from -1 to 1, down or to the right;
         `uniphase info` prints the range of each. In a square image, -1:0,0:1 is the upper right quarter. Time in a
-        sound runs from -100 to 100. Outside of these ranges the network extrapolates.
+        sound runs from -100 to 100, in a video from -1 to 1. Outside of these ranges the network extrapolates.
     derivative
         Of the values by the coordinates. A picture shows the norm of the gradient from black to white, and the
         Laplacian around gray; NPY has the numbers.
@@ -58,9 +63,14 @@ def render(
         Values at points, or averages over the cells of the samples. Default: what a camera would see, which is averages
         where the cells are larger than those that were fitted, points where they are smaller, and otherwise what was
         fitted.
+    fps
+        Frames per second of a video, which lasts as long as the one that was fitted. Default: as fitted.
+    slow
+        How many times slower a video plays, e.g. 4 for slow motion, with as many more frames.
     output
-        Where to write: .png, .tif, .wav or .npy. Default: the name of the file with the size added, in the current
-        directory. A picture has the bits per channel of the image that was fitted, as far as the format holds them.
+        Where to write: .png, .tif, .mp4, .gif, .wav or .npy. Default: the name of the file with the size added, in
+        the current directory. A picture has the bits per channel of the image that was fitted, as far as the format
+        holds them; that of scattered points has their first coordinate to the right and the second upwards.
     """
     written = render_file(
         file,
@@ -69,6 +79,8 @@ def render(
         region=region,
         derivative=derivative,
         samples=samples,
+        fps=fps,
+        slow=slow,
         output=output,
         force=force,
     )
@@ -90,10 +102,12 @@ def render_file(
     region: str | None = None,
     derivative: Derivative | None = None,
     samples: "Sampling | None" = None,
+    fps: float | None = None,
+    slow: float | None = None,
     output: str | None = None,
     force: bool = False,
 ) -> Rendered:
-    """Evaluate the network of a `.uniphase` file on a grid, and write the values as PNG, TIFF, WAV or NPY.
+    """Evaluate the network of a `.uniphase` file on a grid, and write the values as a picture, video, sound or array.
 
     In a picture of a derivative, white is the 99.5th percentile of its absolute values: the gradient of all channels
     together is gray, and the Laplacian of each channel lies around a medium gray.
@@ -102,12 +116,13 @@ def render_file(
 
     - `path`: the file.
     - `size`, `scale`: samples along the longest axis, or in proportion to the field that was fitted. Default: as many
-        as that had.
+        as that had. Of a video these are the sides of a frame.
     - `region`: `low:high` for each axis, separated by commas, in the units of the extents. Default: the whole domain.
     - `derivative`: as for `render`.
+    - `fps`, `slow`: of a video, the frames per second of the file, and how many times slower it plays.
     - `samples`: values at points, or averages over cells. Default: by `camera_nodes`.
-    - `output`: where to write, with the suffix .png, .tif, .wav or .npy. Default: a name with the size in it, in the
-        current directory.
+    - `output`: where to write, with the suffix .png, .tif, .mp4, .gif, .wav or .npy. Default: a name with the size in
+        it, in the current directory.
     - `force`: whether an existing file may be replaced.
 
     !!! example
@@ -126,9 +141,16 @@ def render_file(
         raise ValueError(f"{path}: fitted to scattered points, which have no size; pass --size")
     spans = domain.extents if region is None else _parse_region(region, len(domain.extents))
     fitted = _fitted_samples(domain, spans)
-    shape = _render_shape(fitted, domain.align, size, scale)
+    if _is_video(content):
+        rate, factor = _frame_rate(content, fps, slow)
+        frames = _render_shape(fitted[:1], domain.align, None, factor)
+        shape = (*frames, *_render_shape(fitted[1:], domain.align, size, scale))
+    else:
+        _require_no_video_options(path, fps=fps, slow=slow)
+        shape = _render_shape(fitted, domain.align, size, scale)
+        rate = None if content.rate is None else content.rate * shape[0] / fitted[0]
     target = Path(_default_name(path, content, shape, derivative) if output is None else output)
-    _require_format(target, content, derivative)
+    _require_format(target, content, derivative, rate)
     require_writable([target], path, replace=force)
     nodes = _nodes(domain, fitted, shape, samples)
     values = render(
@@ -142,7 +164,6 @@ def render_file(
         nodes=nodes,
     )
     with writing(target):
-        rate = None if content.rate is None else content.rate * shape[0] / fitted[0]
         _write(target, values, content, derivative, rate)
     return Rendered(target, shape)
 
@@ -156,6 +177,27 @@ def _nodes(
     if samples is None:
         return natural
     return tuple(max(4, n) if samples == "averages" else 1 for n in natural)
+
+
+def _is_video(content: "NetworkFile[Any]") -> bool:
+    return content.rate is not None and len(content.domain.extents) == 3
+
+
+def _frame_rate(content: "NetworkFile[Any]", fps: float | None, slow: float | None) -> tuple[float, float]:
+    """The frames per second of a video that is rendered, and how many there are for each that was fitted."""
+    for name, value in (("fps", fps), ("slow", slow)):
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f"{name} is {value:g}; it must be positive")
+    rate = content.rate if fps is None else fps
+    assert rate is not None
+    assert content.rate is not None
+    return rate, (1.0 if slow is None else slow) * rate / content.rate
+
+
+def _require_no_video_options(path: str, **options: float | None) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{path}: {name} is {value:g}, but the network is not that of a video; leave {name} out")
 
 
 def _parse_region(text: str, axes: int) -> "tuple[Extent, ...]":
@@ -192,18 +234,28 @@ def _default_name(path: str, content: "NetworkFile[Any]", shape: tuple[int, ...]
     from ..signals.pixels import holds
 
     name, suffix = Path(path).stem, {"sound": ".wav", None: ".npy"}.get(content.medium, ".png")
-    if suffix == ".png" and (len(shape) != 2 or not holds(".png", content.stored or "uint8")):
+    if _is_video(content):
+        suffix = ".mp4"
+    elif suffix == ".png" and (len(shape) != 2 or not holds(".png", content.stored or "uint8")):
         suffix = ".tif"
     if derivative is not None:
-        name, suffix = f"{name}-{derivative}", {".wav": ".npy", ".tif": ".npy"}.get(suffix, suffix)
-    size = "x".join(map(str, reversed(shape) if suffix in _PICTURES and len(shape) == 2 else shape))
+        name, suffix = f"{name}-{derivative}", {".wav": ".npy", ".tif": ".npy", ".mp4": ".npy"}.get(suffix, suffix)
+    as_seen = (suffix in _PICTURES and len(shape) == 2) or suffix in _VIDEOS
+    size = "x".join(map(str, reversed(shape) if as_seen else shape))
     return f"{name}-{size}{suffix}"
 
 
-def _require_format(path: Path, content: "NetworkFile[Any]", derivative: Derivative | None) -> None:
+def _require_format(path: Path, content: "NetworkFile[Any]", derivative: Derivative | None, rate: float | None) -> None:
+    from ..signals.videos import require_rate
+
     suffix, axes, channels = path.suffix.lower(), len(content.domain.extents), content.blueprint.out_size
-    if suffix not in (*_PICTURES, ".wav", ".npy"):
-        raise ValueError(f"{path}: the suffix is {path.suffix!r}; use .png, .tif, .wav or .npy")
+    if suffix not in (*_PICTURES, *_VIDEOS, ".wav", ".npy"):
+        raise ValueError(f"{path}: the suffix is {path.suffix!r}; use .png, .tif, .mp4, .gif, .wav or .npy")
+    if suffix in _VIDEOS:
+        if not _is_video(content) or derivative is not None:
+            what = f"the {derivative}" if derivative else "the field"
+            raise ValueError(f"{path}: {what} is not a video; write {'.png or .npy' if axes == 2 else '.npy'}")
+        require_rate(path, rate)
     if suffix in _PICTURES and axes not in ((2, 3) if suffix != ".png" and derivative is None else (2,)):
         raise ValueError(f"{path}: a picture has 2 axes, but the network has {axes}; write .npy")
     if suffix in _PICTURES and derivative != "gradient" and channels not in (1, 3):
@@ -218,11 +270,14 @@ def _write(
 ) -> None:
     from ..signals import files
 
+    known: dict[str, Any] = {}
     if derivative is None:
-        known = {"stored": content.stored, "value_range": content.value_range}
-        files.write(path, values, medium=content.medium, rate=rate, **known)
-    else:
-        files.write(path, _derivative_picture(values, derivative) if path.suffix.lower() in _PICTURES else values)
+        known = {"medium": content.medium, "stored": content.stored, "value_range": content.value_range, "rate": rate}
+    elif path.suffix.lower() in _PICTURES:
+        values = _derivative_picture(values, derivative)
+    if content.domain.shape is None and path.suffix.lower() in _PICTURES:
+        values = values.swapaxes(0, 1)[::-1]  # as a map: the first coordinate to the right, the second upwards
+    files.write(path, values, **known)
 
 
 def _derivative_picture(values: "np.ndarray", derivative: Derivative) -> "np.ndarray":

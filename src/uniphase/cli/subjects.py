@@ -3,7 +3,8 @@
 import dataclasses
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from ..initialization.moments import EPSILON, Moments, estimate_moments, estimat
 from ..initialization.schemes import get_scheme
 from ..recipe import Layered, Recipe, default_rate, default_recipe, default_sampling, default_size, paper_recipe
 from ..signals.datasets import load
-from ..signals.fields import Grid, axis_coordinates
+from ..signals.fields import Field, Grid, Points, axis_coordinates
+from ..signals.tables import TABLES
+from ..signals.videos import video_shape
 from .options import Options
 
 if TYPE_CHECKING:
@@ -22,27 +25,45 @@ if TYPE_CHECKING:
 
 # Larger signals are tested only if a size is asked for, and drawn with some of their samples left out.
 MANY_SAMPLES = 1 << 22
+# Points are drawn one by one.
+MANY_POINTS = 1 << 14
 
 
 class Subject(NamedTuple):
     """The field to fit, the field to test on, and the moments and the noise of the first."""
 
-    field: Grid
-    test: Grid | None
+    field: Field
+    test: Field | None
     moments: Moments
     noise: float = 0.0
 
 
-def load_signal(signal: str, options: Options, size: int | None) -> Grid:
+def is_sound(field: Field) -> bool:
+    """Whether a field is a sound."""
+    return isinstance(field, Grid) and field.medium == "sound"
+
+
+def is_video(field: Field) -> bool:
+    """Whether a field is a video, and not a volume."""
+    return isinstance(field, Grid) and field.rate is not None and field.in_size == 3
+
+
+def load_signal(signal: str, options: Options, size: int | None) -> Field:
     """Load a signal at a size, with its samples where the recipe has them.
 
     The paper stretches every axis of an image to (-1, 1); otherwise pixels are square.
     """
-    paper = options.recipe == "paper"
+    paper = options.recipe == "paper" and Path(signal).suffix.lower() not in TABLES
     align = options.align or ("corners" if paper else "centers")
-    chosen = {"space": options.space, "axes": options.axes, "mask": options.mask, "alpha": options.alpha}
-    field = load(signal, size=size, align=align, **chosen)
-    return dataclasses.replace(field, extents=(-1.0, 1.0)) if paper and field.medium != "sound" else field
+    columns = {name: getattr(options, name) for name in ("coordinates", "values")}
+    given: dict[str, Any] = {name: _names(text) for name, text in columns.items() if text is not None}
+    given |= {name: getattr(options, name) for name in ("space", "axes", "array", "mask", "alpha")}
+    field = load(signal, size=size, align=align, **given)
+    return dataclasses.replace(field, extents=(-1.0, 1.0)) if paper and not is_sound(field) else field
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 def load_subject(signal: str, options: Options) -> Subject:
@@ -50,24 +71,27 @@ def load_subject(signal: str, options: Options) -> Subject:
     field, test = load_signal(signal, options, options.size), None
     if options.eval_size is not None:
         test = load_signal(signal, options, options.eval_size)
-    elif options.size is not None and (stored := load_signal(signal, options, None)).samples > field.samples:
-        if stored.samples <= MANY_SAMPLES:
-            test = stored
-        else:
+    elif options.size is not None:
+        # A video as stored may not fit into memory, so that is seen before it is loaded.
+        many = math.prod(video_shape(signal)) if is_video(field) else 0
+        stored = None if many > MANY_SAMPLES else load_signal(signal, options, None)
+        samples = many if stored is None else stored.samples
+        if samples > max(field.samples, MANY_SAMPLES):
             warnings.warn(
-                f"{signal}: not tested on all of its {stored.samples:,} samples; pass --eval-size for a test",
-                stacklevel=2,
+                f"{signal}: not tested on all of its {samples:,} samples; pass --eval-size for a test", stacklevel=2
             )
+        elif samples > field.samples:
+            test = stored
     noise = noise_of(field, options)
     return Subject(field, test, moments_of(field, options, noise), noise)
 
 
-def moments_of(field: Grid, options: Options, noise: float = 0.0) -> Moments:
+def moments_of(field: Field, options: Options, noise: float = 0.0) -> Moments:
     """The moments of a field, with the paper's ε where its recipe is used."""
     return estimate_moments(field, epsilon=EPSILON if options.recipe == "paper" else None, noise=noise)
 
 
-def noise_of(field: Grid, options: Options) -> float:
+def noise_of(field: Field, options: Options) -> float:
     """The noise that was given or is to be estimated; 0 if neither was asked for."""
     if options.noise is None:
         return estimate_noise(field) if options.denoise else 0.0
@@ -95,10 +119,10 @@ def make_blueprint(subject: Subject, scheme: str, options: Options) -> Blueprint
     field = subject.field
     width, depth = default_size(field)
     if options.recipe == "paper":
-        width, depth = 256, 5 if field.medium == "sound" else 11
+        width, depth = 256, 5 if is_sound(field) else 11
     width = width if options.width is None else options.width
     depth = depth if options.depth is None else options.depth
-    frequencies: dict[str, Any] = get_scheme(scheme).frequencies(options.omega, sound=field.medium == "sound")
+    frequencies: dict[str, Any] = get_scheme(scheme).frequencies(options.omega, sound=is_sound(field))
     return get_scheme(scheme).blueprint(subject.moments, width=width, depth=depth, **frequencies)
 
 
@@ -111,12 +135,12 @@ def draw_network(blueprint: Blueprint, seed: int) -> "CoordinateMLP":
     return CoordinateMLP(blueprint, key=jax.random.key(seed))
 
 
-def choose_recipe(field: Grid, network: Layered, options: Options) -> Recipe:
+def choose_recipe(field: Field, network: Layered, options: Options) -> Recipe:
     """The recipe for a network or its blueprint, with the user's choices in place of the rule's entries."""
     if options.recipe == "default":
         recipe = default_recipe(field, network)
     else:
-        recipe = paper_recipe(field, steps=5000, learning_rate=5e-5) if field.medium == "sound" else paper_recipe(field)
+        recipe = paper_recipe(field, steps=5000, learning_rate=5e-5) if is_sound(field) else paper_recipe(field)
     rate = options.lr
     if rate is None and options.optimizer not in (None, recipe.optimizer):
         rate = default_rate(network) if options.optimizer == "muon" else 1e-3
@@ -124,20 +148,29 @@ def choose_recipe(field: Grid, network: Layered, options: Options) -> Recipe:
     return dataclasses.replace(recipe, **{key: value for key, value in given.items() if value is not None})
 
 
-def shown_part(field: Grid) -> Grid:
+@overload
+def shown_part(field: Grid) -> Grid: ...
+
+
+@overload
+def shown_part(field: Points) -> Points: ...
+
+
+def shown_part(field: Field) -> Field:
     """The part of a field that is drawn: all of it or, if it is large, every n-th sample at its own position."""
-    strides = _shown_strides(field)
+    kept, strides = _shown_indices(field), _shown_strides(field)
     if max(strides) == 1:
         return field
+    if isinstance(field, Points):
+        return Points(field.positions[kept], field.values[kept])
     axes = [
         axis_coordinates(n, extent, field.align)[::step]
         for n, extent, step in zip(field.shape, field.extents, strides, strict=True)
     ]
-    values = field.values[tuple(slice(None, None, step) for step in strides)]
-    return dataclasses.replace(field, values=values, extents=[(x[0], x[-1]) for x in axes], align="corners")
+    return dataclasses.replace(field, values=field.values[kept], extents=[(x[0], x[-1]) for x in axes], align="corners")
 
 
-def shown_prediction(network: "CoordinateMLP", field: Grid, prediction: np.ndarray | None) -> np.ndarray:
+def shown_prediction(network: "CoordinateMLP", field: Field, prediction: np.ndarray | None) -> np.ndarray:
     """The values of a network at the samples of `shown_part(field)`.
 
     They are taken from `prediction`, the values at all samples of the field, if that is there.
@@ -146,12 +179,16 @@ def shown_prediction(network: "CoordinateMLP", field: Grid, prediction: np.ndarr
         from ..jax.render import predict
 
         return predict(network, shown_part(field))
-    values = prediction.reshape(field.values.shape)
-    return values[tuple(slice(None, None, step) for step in _shown_strides(field))]
+    return prediction.reshape(field.values.shape)[_shown_indices(field)]
 
 
-def _shown_strides(field: Grid) -> tuple[int, ...]:
-    stride = math.ceil((field.samples / MANY_SAMPLES) ** (1 / field.in_size))
-    if field.medium == "sound":
-        stride = 1
+def _shown_indices(field: Field) -> tuple[slice, ...]:
+    """Which of the samples of a field are drawn."""
+    return tuple(slice(None, None, step) for step in _shown_strides(field))
+
+
+def _shown_strides(field: Field) -> tuple[int, ...]:
+    if isinstance(field, Points):
+        return (math.ceil(field.samples / MANY_POINTS),)
+    stride = 1 if is_sound(field) else math.ceil((field.samples / MANY_SAMPLES) ** (1 / field.in_size))
     return tuple(min(stride, n - 1) for n in field.shape)

@@ -120,7 +120,7 @@ def estimate_moments(field: Field, *, epsilon: float | None = None, noise: float
     return combine_statistics(mean, covariance, products, half_widths=_half_widths(field), epsilon=epsilon)
 
 
-def estimate_noise(field: Grid) -> float:
+def estimate_noise(field: Field) -> float:
     """The standard deviation of white noise in the values of a grid, by `skimage.restoration.estimate_sigma`.
 
     It uses the finest wavelet coefficients of each channel, most of which are noise. Fine texture is taken for noise

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import equinox as eqx
 import jax
@@ -131,12 +131,21 @@ class CoordinateMLP(eqx.Module):
         """The number of inputs of the last layer."""
         return self.layers[-1].weight.shape[1]
 
-    def __call__(
-        self, x: Float[Array, "*batch in_size"], *, transposed: Transposed | None = None
-    ) -> Float[Array, "*batch out_size"]:
-        """The channels at some positions; `transposed` are the network's `transposed_weights`, for training."""
+    def __call__(self, x: Float[Array, "*batch in_size"]) -> Float[Array, "*batch out_size"]:
         require_coordinates(self, x)
-        return in_columns(functools.partial(run_layers, self.layers, transposed=transposed), x)
+        return in_columns(self.columns, x)
+
+    def columns(
+        self, h: Float[Array, "in_size *n"], transposed: Transposed | None = None
+    ) -> Float[Array, "out_size *n"]:
+        """The channels of one position, or a column of them for each column of positions.
+
+        **Arguments:**
+
+        - `h`: the positions.
+        - `transposed`: the network's `transposed_weights`, for a faster backward pass.
+        """
+        return run_layers(self.layers, h, transposed=transposed)
 
 
 def run_layers(
@@ -156,13 +165,14 @@ def run_layers(
 def transposed_weights(network: Any) -> Transposed | None:
     """A copy of every Wᵀ that the backward pass of a `CoordinateMLP` multiplies by; `None` for other networks.
 
+    A class that has its own `columns` is such a network; a subclass of it may compute something else.
+
     XLA takes Wᵀ g as a product with a transposed factor, which took 1.3 times as long as others on a CPU. A copy a step
     is cheaper, if a step has several blocks. Without the barrier, the compiler would put it back into the product.
     """
-    layers = getattr(getattr(network, "network", network), "layers", ())
-    if not layers or not all(isinstance(layer, Layer) for layer in layers):
+    if "columns" not in vars(type(network)):
         return None
-    return (None, *(jax.lax.optimization_barrier(layer.weight.T) for layer in layers[1:]))
+    return (None, *(jax.lax.optimization_barrier(layer.weight.T) for layer in network.layers[1:]))
 
 
 def in_columns(function: Callable[[Array], Array], x: Float[Array, "*batch size"]) -> Float[Array, "*batch _"]:
@@ -202,7 +212,7 @@ def evaluate_rows(
     An Equinox module usually maps one position; one whose `takes_batches` is true maps rows of them by itself.
     """
     if transposed is not None:
-        return network(positions, transposed=transposed)
+        return in_columns(lambda h: cast(CoordinateMLP, network).columns(h, transposed), positions)
     if getattr(network, "takes_batches", False):
         return network(positions)
     require_coordinates(network, positions)
@@ -225,12 +235,14 @@ def widest_layer(network: PyTree) -> int:
 
 def trainable_arrays(network: PyTree) -> PyTree[bool]:
     """A tree of the network's structure, true for the arrays that training may change."""
-    spec = jax.tree.map(lambda leaf: eqx.is_inexact_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct), network)
-    for i, layer in enumerate(getattr(network, "layers", ())):
-        if isinstance(layer, Layer) and not layer.trainable:
-            frozen = jax.tree.map(lambda _: False, layer)
-            spec = eqx.tree_at(lambda tree, i=i: tree.layers[i], spec, frozen)
-    return spec
+
+    def trained(part: Any) -> PyTree[bool]:
+        free = not isinstance(part, Layer) or part.trainable
+        return jax.tree.map(
+            lambda leaf: free and (eqx.is_inexact_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)), part
+        )
+
+    return jax.tree.map(trained, network, is_leaf=lambda part: isinstance(part, Layer))
 
 
 def draw(law: Distribution, shape: tuple[int, ...], dtype: jnp.dtype, key: PRNGKeyArray) -> Array:

@@ -22,7 +22,8 @@ import numpy as np
 
 Preset = Literal["quick", "paper"]
 
-# Increment when the same config gives different numbers: records of earlier versions then no longer count.
+# Increment when the same config gives different numbers, beyond the rounding of sums in another order: records of
+# earlier versions then no longer count.
 NUMERICS = 1
 
 

@@ -6,26 +6,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from ..signals.fields import Grid
+from ..signals.fields import Field, Grid, Points
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath
 from .drawing import draw_curve, draw_losses, middle_slice, new_figure, panel_aspect, save_figure, show_image
+from .scatter import scatter_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def preview_figure(
-    field: Grid,
+    field: Field,
     prediction: Shaped[np.ndarray, "..."],
     losses: Float[np.ndarray, " steps"],
     metrics: Metrics,
     title: str,
+    *,
+    surface: Shaped[np.ndarray, "..."] | None = None,
 ) -> "Figure":
     """Draw a field, the network's values, their error and the loss of every step.
 
     A sound is drawn as waveforms and spectrograms. Of an array with more than two axes, the slice in the middle is
-    drawn.
+    drawn; of scattered points, the first channel.
 
     **Arguments:**
 
@@ -34,6 +37,8 @@ def preview_figure(
     - `losses`: the mean squared error of every step.
     - `metrics`: of the prediction.
     - `title`: above the panels.
+    - `surface`: for scattered points, the network's values on a grid of the shape `surface_shape(field)` over their
+        bounding box.
 
     !!! example
         ```python
@@ -42,7 +47,9 @@ def preview_figure(
         ```
     """
     quality = f"fit, PSNR {metrics.psnr_db:.1f} dB"
-    if field.medium == "sound":
+    if isinstance(field, Points):
+        figure = scatter_figure(field, prediction, surface, losses, quality)
+    elif field.medium == "sound":
         figure = _sound_preview(field, prediction, losses, f"fit, SNR {metrics.snr_db:.1f} dB")
     elif field.in_size == 1:
         figure = _curve_preview(field, prediction, losses, quality)
@@ -54,11 +61,13 @@ def preview_figure(
 
 def write_preview(
     path: FilePath,
-    field: Grid,
+    field: Field,
     prediction: Shaped[np.ndarray, "..."],
     losses: Float[np.ndarray, " steps"],
     metrics: Metrics,
     title: str,
+    *,
+    surface: Shaped[np.ndarray, "..."] | None = None,
 ) -> None:
     """Write the figure of `preview_figure` to a file, whole or not at all.
 
@@ -69,7 +78,7 @@ def write_preview(
         write_preview("fit.png", field, prediction, np.geomspace(1.0, 0.01, 100), metrics, "a field")
         ```
     """
-    save_figure(preview_figure(field, prediction, losses, metrics, title), path)
+    save_figure(preview_figure(field, prediction, losses, metrics, title, surface=surface), path)
 
 
 def _image_preview(field: Grid, prediction: np.ndarray, losses: np.ndarray, quality: str) -> "Figure":

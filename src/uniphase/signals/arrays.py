@@ -1,6 +1,7 @@
-"""Arrays: NPY files and NumPy arrays with any number of axes, as a `Grid`."""
+"""Arrays: NPY, NPZ and Zarr files and NumPy arrays with any number of axes, as a `Grid`."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from .fields import Align, Grid, Medium
 from .images import image, read_mask
 from .paths import FilePath, atomic_path, reading
 from .pixels import TIFFS
+from .scans import SCANS, scan
 from .sources import Extents, Source, as_type, cells_or_points, given_or_square, masked, resized, values_of
+from .stores import STORES, open_store
 
 ARRAYS = (".npy",)
 
@@ -19,6 +22,7 @@ ARRAYS = (".npy",)
 def array(
     source: Source,
     *,
+    array: str | None = None,
     axes: int | None = None,
     size: int | None = None,
     align: Align = "centers",
@@ -29,7 +33,9 @@ def array(
 
     **Arguments:**
 
-    - `source`: the path of an NPY file, or an array.
+    - `source`: the path of an NPY or NPZ file or of a Zarr directory, or an array. Zarr needs the extra `zarr`, and is
+        copied to a temporary file on the disk, in bounded memory.
+    - `array`: the name of the array in an NPZ or Zarr file that holds several; in nested groups of Zarr, its path.
     - `axes`: the number of coordinate axes; an array with one axis more holds its channels in the last. Default: the
         last axis is the channels if there are at least two axes and it has at most 4 entries, otherwise there is a
         single channel.
@@ -47,7 +53,7 @@ def array(
         array(np.zeros((64, 256))).extents  # ((-0.25, 0.25), (-1.0, 1.0))
         ```
     """
-    name, values = values_of(source, _array_file)
+    name, values = values_of(source, lambda path: _array_file(path, array))
     if axes is None:
         axes = values.ndim - 1 if values.ndim >= 2 and values.shape[-1] <= 4 else values.ndim
     if axes < 1 or values.ndim not in (axes, axes + 1):
@@ -73,13 +79,13 @@ def volume(
     extents: Extents | None = None,
     mask: Source | None = None,
 ) -> Grid:
-    """A grid with three coordinate axes: an array, as by `array`, or a TIFF with several pages, as by `image`.
+    """A grid with three coordinate axes: an array, as by `array`, a NIfTI file, as by `scan`, or a TIFF stack.
 
     A voxel is an average over its box, which the grid's `sampling` says, unless samples are aligned to corners.
 
     **Arguments:**
 
-    - `source`: the path of an NPY file or of a TIFF stack, or an array.
+    - `source`: the path of an NPY, NPZ, Zarr or NIfTI file or of a TIFF with several pages, or an array.
     - `size`, `align`, `extents`, `mask`: as for `array`.
 
     !!! example
@@ -87,10 +93,11 @@ def volume(
         volume(np.zeros((16, 32, 32))).extents  # ((-0.5, 0.5), (-1.0, 1.0), (-1.0, 1.0))
         ```
     """
-    if isinstance(source, str | os.PathLike) and Path(source).suffix.lower() in TIFFS:
-        grid = image(source, size=size, align=align, extents=extents, mask=mask)
+    read = _volume_reader(source) if isinstance(source, str | os.PathLike) else None
+    if read is not None:
+        grid = read(source, size=size, align=align, extents=extents, mask=mask)
         if grid.in_size != 3:
-            raise ValueError(f"{source}: a single image of shape {grid.shape}, not a volume; read it with image")
+            raise ValueError(f"{source}: the shape is {grid.shape}, not that of a volume; read it with load")
         return grid
     grid = array(source, axes=3, size=size, align=align, extents=extents, mask=mask)
     return replace(grid, sampling=cells_or_points(align))
@@ -120,7 +127,18 @@ def write_array(
         np.save(stream, values, allow_pickle=False)
 
 
-def _array_file(path: str) -> np.ndarray:
+def _volume_reader(path: FilePath) -> Callable[..., Grid] | None:
+    """The function that reads a volume from a file, if that is not `array`."""
+    if Path(path).suffix.lower() in TIFFS:
+        return image
+    return scan if os.fspath(path).lower().endswith(SCANS) else None
+
+
+def _array_file(path: str, array: str | None) -> np.ndarray:
+    if Path(path).suffix.lower() in STORES:
+        return open_store(path, array)
+    if array is not None:
+        raise ValueError(f"{path}: array is {array!r}, but the file is a single array; leave array out")
     with reading(path, "an NPY array", "save an array of real numbers with numpy.save"):
         values = np.lib.format.open_memmap(path, mode="r")
         if values.dtype.kind not in "biuf":

@@ -5,15 +5,16 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pooch
 from skimage import data
 
 from . import files
-from .fields import Align, Grid
+from .fields import Align, Field, Grid, Points
 from .sources import Extents, Source
+from .tables import Columns
 
 
 class _Signal(NamedTuple):
@@ -41,6 +42,23 @@ _SIGNALS = {
 SIGNAL_NAMES: tuple[str, ...] = tuple(_SIGNALS)
 
 
+@overload
+def load(
+    signal: str | os.PathLike[str],
+    *,
+    size: int | None = ...,
+    space: files.Space | None = ...,
+    align: Align = ...,
+    axes: int | None = ...,
+    array: str | None = ...,
+    extents: Extents | None = ...,
+) -> Grid: ...
+
+
+@overload
+def load(signal: str | os.PathLike[str], *, coordinates: Columns, values: Columns) -> Points: ...
+
+
 def load(
     signal: str | os.PathLike[str],
     *,
@@ -48,10 +66,13 @@ def load(
     space: files.Space | None = None,
     align: Align = "centers",
     axes: int | None = None,
+    array: str | None = None,
     extents: Extents | None = None,
     mask: Source | None = None,
     alpha: files.Alpha | None = None,
-) -> Grid:
+    coordinates: Columns | None = None,
+    values: Columns | None = None,
+) -> Field:
     """A signal by its name, or from a file.
 
     A named signal is looked for in the directory given by the environment variable `UNIPHASE_DATA`, if that is set,
@@ -61,28 +82,28 @@ def load(
 
     - `signal`: one of `SIGNAL_NAMES`, or a path for `files.read`. A name always means the named signal; for a file of
         the same name pass `"./camera"`.
-    - `size`, `space`, `align`, `axes`, `extents`, `mask`, `alpha`: as for `files.read`.
+    - `size`, `space`, `align`, `axes`, `array`, `extents`, `mask`, `alpha`: as for `files.read`.
+    - `coordinates`, `values`: of a table, as for `table`. Then the signal is `Points`, otherwise a `Grid`.
 
     !!! example
         ```python
         load("camera", size=128).shape  # (128, 128)
         load("photo.jpg").out_size  # 3
+        load("stations.csv", coordinates=["lon", "lat"], values="temperature").in_size  # 2
         ```
     """
+    grid: dict[str, Any] = {"size": size, "space": space, "align": align, "extents": extents, "mask": mask}
+    grid |= {} if alpha is None else {"alpha": alpha}
+    others: dict[str, Any] = {"axes": axes, "array": array, "coordinates": coordinates, "values": values}
     if not isinstance(signal, str) or signal not in _SIGNALS:
         require_signal(signal)
-        return files.read(
-            signal, size=size, space=space, align=align, axes=axes, extents=extents, mask=mask, alpha=alpha
-        )
-    if axes is not None:
-        raise ValueError(f"{signal}: axes is {axes}, but this signal is not an array; leave axes out")
+        return files.read(signal, **grid, **others)
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(f"{signal}: {name} is {value!r}, but this is an image or a sound; leave {name} out")
     found = _in_data_directory(_SIGNALS[signal])
     source = _fetched(signal) if found is None else found
-    if isinstance(source, np.ndarray):
-        return files.image(
-            source, size=size, space=space, align=align, extents=extents, mask=mask, alpha=alpha or "drop"
-        )
-    return files.read(source, size=size, space=space, align=align, extents=extents, mask=mask, alpha=alpha)
+    return files.image(source, **grid) if isinstance(source, np.ndarray) else files.read(source, **grid)
 
 
 def require_signal(signal: str | os.PathLike[str]) -> None:

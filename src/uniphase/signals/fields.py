@@ -39,7 +39,8 @@ class Grid:
     - `align`: where the samples lie in their interval. `"centers"`: in the middle of `n` equal cells, as the pixels of
         a photo. `"corners"`: evenly from one end to the other, both included.
     - `medium`: what the values are, if that is known: the colour space of an image, or sound.
-    - `rate`: samples per second of a sound.
+    - `rate`: samples per second along the first axis of a sound or a video. A grid of three axes with a rate is a
+        video, and one without is a volume.
     - `value_range`: the interval from black to white, or between the peaks of a sound, which PSNR, SSIM and pictures
         refer to. Default: (-1, 1) for sounds; for other values the interval that they take, except that it is (0, 1)
         for an image in gray or RGB whose values lie in [0, 1] and reach beyond 1/2.

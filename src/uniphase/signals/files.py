@@ -14,44 +14,66 @@ import numpy as np
 from jaxtyping import Shaped
 
 from .arrays import ARRAYS, array, write_array
-from .fields import Align, Extent, Grid, Medium
+from .fields import Align, Extent, Field, Medium
 from .images import IMAGES, WRITTEN_IMAGES, Alpha, Space, image, write_image
-from .paths import FilePath
+from .paths import FilePath, suffix_of
+from .scans import SCANS, scan
 from .sounds import SOUNDS, WRITTEN_SOUNDS, audio, write_audio
 from .sources import Extents, Source, require_suffix
+from .stores import STORES
+from .tables import TABLES, Columns, table
+from .videos import GIFS, VIDEOS, WRITTEN_VIDEOS, frames_in_gif, video, write_video
 
 
 class Format(NamedTuple):
     """A kind of file.
 
     - `suffixes`: of the files that are read, in lower case.
-    - `read`: takes a path and the keywords `size`, `align` and `extents`, and gives a `Grid`.
-    - `read_options`: the keywords of `read` that it takes beyond these.
+    - `read`: takes a path and gives a field.
+    - `read_options`: the keywords of `read` that it takes.
     - `written`: suffixes of the files that are written.
-    - `write`: takes a path and values of the shape of `Grid.values`.
+    - `write`: takes a path and values of the shape of `Grid.values`. `None` if nothing is written.
     - `write_options`: the keywords of `write` that it takes.
     """
 
     suffixes: tuple[str, ...]
-    read: Callable[..., Grid]
+    read: Callable[..., Field]
     read_options: tuple[str, ...]
-    written: tuple[str, ...]
-    write: Callable[..., None]
-    write_options: tuple[str, ...]
+    written: tuple[str, ...] = ()
+    write: Callable[..., None] | None = None
+    write_options: tuple[str, ...] = ()
 
 
+def _gif(path: FilePath, **options: Any) -> Field:
+    """A GIF as a video or, if it has a single frame, as an image."""
+    return (video if frames_in_gif(path) > 1 else image)(path, **options)
+
+
+_GRID = ("size", "align", "extents")
+_IMAGE = (*_GRID, "space", "mask")
 FORMATS = (
-    Format(IMAGES, image, ("space", "mask", "alpha"), WRITTEN_IMAGES, write_image, ("medium", "stored", "value_range")),
-    Format(SOUNDS, audio, (), WRITTEN_SOUNDS, write_audio, ("rate",)),
-    Format(ARRAYS, array, ("axes", "mask"), ARRAYS, write_array, ("medium", "stored")),
+    Format(IMAGES, image, (*_IMAGE, "alpha"), WRITTEN_IMAGES, write_image, ("medium", "stored", "value_range")),
+    Format(GIFS, _gif, (*_GRID, "space")),
+    Format(VIDEOS, video, (*_GRID, "space"), WRITTEN_VIDEOS, write_video, ("rate", "medium", "value_range")),
+    Format(SOUNDS, audio, _GRID, WRITTEN_SOUNDS, write_audio, ("rate",)),
+    Format(ARRAYS, array, (*_GRID, "axes", "mask"), ARRAYS, write_array, ("medium", "stored")),
+    Format(STORES, array, (*_GRID, "axes", "array", "mask")),
+    Format(SCANS, scan, (*_GRID, "mask")),
+    Format(TABLES, table, ("coordinates", "values")),
 )
 
 # Options of `read` that not all formats take, and why.
 _OPTIONS = {
-    "space": "only images have a colour space",
+    "space": "only images and videos have a colour space",
     "axes": "only arrays have a choice of axes",
-    "mask": "only images and arrays have a mask",
+    "array": "only NPZ and Zarr files hold several arrays",
+    "mask": "only images, arrays and scans have a mask",
     "alpha": "only images have an alpha channel",
+    "coordinates": "only tables have columns",
+    "values": "only tables have columns",
+    "size": "scattered points cannot be resized",
+    "align": "scattered points lie where they are",
+    "extents": "scattered points lie where they are",
 }
 
 
@@ -62,31 +84,42 @@ def read(
     space: Space | None = None,
     align: Align = "centers",
     axes: int | None = None,
+    array: str | None = None,
     extents: Extents | None = None,
     mask: Source | None = None,
     alpha: Alpha | None = None,
-) -> Grid:
-    """Read a file with `image`, `audio` or `array`, by its suffix.
+    coordinates: Columns | None = None,
+    values: Columns | None = None,
+) -> Field:
+    """Read a file with `image`, `video`, `audio`, `array`, `scan` or `table`, by its suffix.
 
-    **Arguments:** those of the three functions; `space` and `alpha` are for images only, `axes` for arrays only, and
-    `mask` for both.
+    A GIF is a video, or an image if it has a single frame.
+
+    **Arguments:** those of these functions; `space` is for images and videos only, `alpha` for images, `axes` for
+    arrays, `array` for NPZ and Zarr files, `mask` for images, arrays and scans, and `coordinates` and `values` for
+    tables, which take none of the others.
 
     !!! example
         ```python
         read("photo.jpg", size=256, space="lab")
         read("density.npy", axes=3)
+        read("stations.csv", coordinates=["lon", "lat"], values=["temperature"])
         ```
     """
-    suffix = Path(path).suffix.lower()
     known = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+    suffix = suffix_of(path)
     if suffix not in known:
         raise ValueError(f"{path}: the suffix {suffix!r} is not known; convert the file to one of {' '.join(known)}")
-    options: dict[str, Any] = {"space": space, "axes": axes, "mask": mask, "alpha": alpha}
+    options: dict[str, Any] = {
+        **{"size": size, "space": space, "align": None if align == "centers" else align, "axes": axes},
+        **{"array": array, "extents": extents, "coordinates": coordinates, "values": values},
+        **{"mask": mask, "alpha": alpha},
+    }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
         if name not in known[suffix].read_options:
             raise ValueError(f"{path}: {name} is {value!r}, but {_OPTIONS[name]}; leave {name} out")
-    return known[suffix].read(path, size=size, align=align, extents=extents, **given)
+    return known[suffix].read(path, **given)
 
 
 def write(
@@ -98,10 +131,10 @@ def write(
     stored: str | None = None,
     value_range: Extent = (0.0, 1.0),
 ) -> None:
-    """Write values with `write_image`, `write_audio` or `write_array`, by the suffix of the path.
+    """Write values with `write_image`, `write_video`, `write_audio` or `write_array`, by the suffix of the path.
 
-    **Arguments:** those of the three functions, which are attributes of a `Grid`. Each format uses those it can: only
-    sounds have a `rate`, and only images need a `value_range`.
+    **Arguments:** those of these functions, which are attributes of a `Grid`. Each format uses those it can: only
+    videos and sounds have a `rate`, and only images and videos need a `value_range`.
 
     !!! example
         ```python
@@ -112,4 +145,5 @@ def write(
     require_suffix(path, tuple(known))
     entry = known[Path(path).suffix.lower()]
     options = {"medium": medium, "rate": rate, "stored": stored, "value_range": value_range}
+    assert entry.write is not None
     entry.write(path, values, **{name: options[name] for name in entry.write_options})

@@ -26,7 +26,7 @@ from .sources import (
 
 Space = Literal["gray", "rgb", "lab"]
 Alpha = Literal["drop", "mask"]
-IMAGES = (".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".tga", ".tif", ".tiff", ".webp")
+IMAGES = (".avif", ".bmp", ".jp2", ".jpeg", ".jpg", ".png", ".tga", ".tif", ".tiff", ".webp")
 WRITTEN_IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 
 
@@ -86,7 +86,7 @@ def image(
         if missing is not None:
             values = masked(_name_of(source), util.img_as_float32(values), missing)
     values = util.img_as_float32(values) if size is None else resized(values, size)
-    values = _in_space(values, space)
+    values = in_space(values, space)
     return Grid(
         values.astype(np.float32, copy=False),
         extents=given_or_square(extents, shape, align),
@@ -137,17 +137,29 @@ def write_image(
             "channels) with 3 channels, or 1 if it is gray; write the values as NPY"
         )
     require_finite_floats(path, values, "floats in [0, 1]")
-    if medium == "lab":
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Conversion from CIE-LAB", UserWarning)  # out of gamut: clipped
-            values, value_range = color.lab2rgb(values), (0.0, 1.0)
     if stored is None or not holds(suffix, stored):
-        low, high = value_range
-        pixels = as_type(255.0 * (values - low) / (high - low or 1.0), "uint8")
+        pixels = as_pixels(values, medium, value_range)
     else:
+        values = _without_lab(values, medium)
         pixels = as_type(values if medium is None else values * _largest(stored), stored)
     with atomic_path(path) as temporary:
         encode(temporary, pixels)
+
+
+def as_pixels(
+    values: Shaped[np.ndarray, "*shape channels"], medium: Medium | None, value_range: Extent
+) -> Shaped[np.ndarray, "*shape channels"]:
+    """Values as bytes, of which 0 and 255 are the ends of the value range; CIELAB as RGB."""
+    low, high = (0.0, 1.0) if medium == "lab" else value_range
+    return as_type(255.0 * (_without_lab(values, medium) - low) / (high - low or 1.0), "uint8")
+
+
+def _without_lab(values: np.ndarray, medium: Medium | None) -> np.ndarray:
+    if medium != "lab":
+        return values
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Conversion from CIE-LAB", UserWarning)  # out of gamut: clipped
+        return color.lab2rgb(values)
 
 
 def read_mask(source: Source) -> Bool[np.ndarray, "*shape"]:
@@ -227,7 +239,8 @@ def _stored_range(values: np.ndarray) -> Extent:
     return image_range((low / largest, high / largest))
 
 
-def _in_space(values: np.ndarray, space: Space | None) -> np.ndarray:
+def in_space(values: np.ndarray, space: Space | None) -> np.ndarray:
+    """Gray or RGB values in [0, 1] in a colour space; by default as they are."""
     if space == "gray" and values.shape[-1] == 3:
         return color.rgb2gray(values)[..., None]
     if space in ("rgb", "lab") and values.shape[-1] == 1:

@@ -11,6 +11,18 @@ from PIL import Image
 FilePath = str | os.PathLike[str]
 
 
+def suffix_of(path: FilePath) -> str:
+    """The suffix of a path in lower case; that of a compressed file with the one before, as in `.nii.gz`."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes[-2:]]
+    return "".join(suffixes if suffixes[-1:] == [".gz"] else suffixes[-1:])
+
+
+def stem_of(path: FilePath) -> str:
+    """The name of a file without the suffix of `suffix_of`."""
+    name = Path(path).name
+    return name[: len(name) - len(suffix_of(path))]
+
+
 class WriteError(OSError):
     """A file could not be written: the disk is full, or the system refuses."""
 
@@ -57,6 +69,13 @@ def reading(path: FilePath, kind: str, fix: str) -> Iterator[None]:
         raise ValueError(f"{path}: a directory, not {kind}; pass the path of a file")
     if os.path.getsize(path) == 0:
         raise ValueError(f"{path}: an empty file, not {kind}; {fix}")
+    with explaining(path, kind, fix):
+        yield
+
+
+@contextlib.contextmanager
+def explaining(path: FilePath, kind: str, fix: str) -> Iterator[None]:
+    """`reading`, for what is known to be there, or may be a directory."""
     try:
         yield
     except PermissionError:

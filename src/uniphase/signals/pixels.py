@@ -30,7 +30,7 @@ def decode(path: str, notes: list[str]) -> list[np.ndarray]:
     """
     # If the user has not set up logging, what these log would go to the terminal, unless there is a handler.
     quiet = {"PIL": logging.NullHandler(), "tifffile": logging.NullHandler()}
-    with _log_handlers(quiet), warnings.catch_warnings():
+    with log_handlers(quiet), warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"PIL\.")  # about metadata; a lack of pixels is an error
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
@@ -64,7 +64,7 @@ def holds(suffix: str, kind: str) -> bool:
 
 
 @contextlib.contextmanager
-def _log_handlers(handlers: Mapping[str, logging.Handler]) -> Iterator[None]:
+def log_handlers(handlers: Mapping[str, logging.Handler]) -> Iterator[None]:
     """Add handlers to the loggers of these names for the time of the block. Those of the user stay."""
     for name, handler in handlers.items():
         logging.getLogger(name).addHandler(handler)
@@ -97,7 +97,7 @@ def _misread(file: tiff.TiffImageFile) -> bool:
 
 def _tifffile_pages(path: str, notes: list[str]) -> list[np.ndarray]:
     # Where the pages of a stack break off, tifffile logs an error and reads on; Pillow raises an exception.
-    with _log_handlers({"tifffile": _ErrorNotes(notes)}), tifffile.TiffFile(path) as file:
+    with log_handlers({"tifffile": _ErrorNotes(notes)}), tifffile.TiffFile(path) as file:
         photometric = file.pages.first.photometric
         if photometric not in (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.RGB):
             raise ValueError(f"its photometric interpretation is {tifffile.PHOTOMETRIC(photometric).name}")

@@ -1,16 +1,20 @@
-"""Sounds: files that libsndfile opens and arrays of samples, as a `Grid` over time."""
+"""Sounds: files that libsndfile or PyAV opens and arrays of samples, as a `Grid` over time."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import soundfile
 from jaxtyping import Shaped
 
+from .containers import decode_sound
 from .fields import Align, Grid
 from .paths import FilePath, atomic_path, reading
-from .sources import Extents, Source, require_finite_floats, require_suffix, resized, values_of
+from .sources import Extents, Source, require_finite_floats, require_package, require_suffix, resized, values_of
 
-SOUNDS = (".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".ogg", ".opus", ".w64", ".wav")
+# Those that libsndfile opens; all others are left to PyAV.
+_SNDFILES = (".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".oga", ".ogg", ".opus", ".w64", ".wav")
+SOUNDS = (*_SNDFILES, ".aac", ".m4a", ".mka", ".weba", ".wma")
 WRITTEN_SOUNDS = (".flac", ".wav")
 
 
@@ -26,8 +30,9 @@ def audio(
 
     **Arguments:**
 
-    - `source`: the path of a WAV, FLAC or other sound that libsndfile opens, or an array of shape `(samples,)` or
-        `(samples, channels)`. Samples of type int16 and int32 are scaled to [-1, 1), in an array as in a file.
+    - `source`: the path of a WAV, FLAC, MP3, OGG or other sound that libsndfile opens; with the extra `video`, that of
+        an M4A or of a video, whose first sound is read; or an array of shape `(samples,)` or `(samples, channels)`.
+        Samples of type int16 and int32 are scaled to [-1, 1), in an array as in a file.
     - `rate`: samples per second of an array, without which it cannot be written as a sound. A file has its own.
     - `size`: samples after anti-aliased resampling. Default: as stored.
     - `align`: as for `Grid`.
@@ -88,7 +93,14 @@ def _audio_file(path: str, rates: list[float]) -> np.ndarray:
     """The samples, as floats. Their number per second is added to `rates`, which must not have one yet."""
     if rates:
         raise ValueError(f"{path}: rate is {rates[0]:g}, but a file has its own; leave rate out")
+    contained = Path(path).suffix.lower() not in _SNDFILES
+    if contained:
+        require_package("av", "video", path)
     with reading(path, "a sound", "get a whole copy, or convert it to WAV or FLAC"):
+        if contained:
+            values, rate = decode_sound(path)
+            rates.append(rate)
+            return values
         with soundfile.SoundFile(path) as file:
             values = file.read(dtype="float32", always_2d=True)
             rates.append(float(file.samplerate))

@@ -1,8 +1,10 @@
 """Sources: what images, sounds and arrays share when they are read from a file or taken from memory."""
 
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from jaxtyping import Shaped
@@ -81,6 +83,17 @@ def as_type(values: Shaped[np.ndarray, "..."], kind: str) -> Shaped[np.ndarray, 
     low, high = (0, 1) if kind == "bool" else (np.iinfo(kind).min, np.iinfo(kind).max)
     largest = float(high) if float(high) <= high else np.nextafter(float(high), 0)  # 2⁶³ - 1 is no float64
     return np.clip(np.rint(values.astype(np.float64)), low, largest).astype(kind)
+
+
+def require_package(package: str, extra: str, path: FilePath) -> ModuleType:
+    """Import a package that only some files need, or say which extra of this one brings it."""
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        message = f'{path}: needs the package {package}; pip install "uniphase[{extra}]"'
+        raise ModuleNotFoundError(message, name=package) from error
 
 
 def require_suffix(path: FilePath, known: Sequence[str]) -> None:

@@ -181,12 +181,10 @@ class Averages:
             max(0.0, float(error)), self.values[known], self.value_range
         )
 
-    def identity(self) -> tuple[str, list[np.ndarray]]:
-        """What tells these observations from others: a text, and arrays."""
-        regions = jax.tree.leaves(eqx.filter(self.regions, eqx.is_array))
-        structure = eqx.tree_pformat(eqx.filter(self.regions, eqx.is_array, inverse=True))
+    def identity(self) -> tuple[Any, ...]:
+        """What tells these observations from others."""
         rows = self.values if self.field is None else self.field.flat_values()
-        return f"averages {structure} {self.noise}", [rows, *map(np.asarray, regions)]
+        return f"averages {self.noise} {self.variance}", self.regions, rows
 
 
 class SampledAverages(eqx.Module):

@@ -32,7 +32,8 @@ from ..signals.fields import Extent, Field, Grid, Points, Sampling
 from ..signals.metrics import Metrics, evaluate
 from ..signals.paths import FilePath
 from .averages import Averages
-from .loop import Checkpoint, State, Training, identify
+from .identity import identify
+from .loop import Checkpoint, State, Training
 from .optimizers import as_arrays, muon_in_units
 from .plan import FallingPlan, Progress
 from .result import Fit
@@ -229,7 +230,7 @@ def _fit_network(
     terms: Any,
     *,
     recipe: Recipe | None = None,
-    optimizer: optax.GradientTransformation | None = None,
+    optimizer: Any = None,
     steps: int | None = None,
     seconds: float | None = None,
     target_db: float | None = None,
@@ -252,6 +253,8 @@ def _fit_network(
     for term in known:
         if isinstance(term, Values | Averages):
             _require_sizes(network, term)
+    _require_test(network, test)
+    _require_optimizer(optimizer)
     recipe = _recipe(network, observed, recipe, optimizer, steps)
     dtype = dtype_of(network)
     parameters, frozen, static = replicate(split_network(network))
@@ -260,9 +263,7 @@ def _fit_network(
     prepared = tuple(prepare(term, dtype) for term in known)
     problem = Problem(prepared, frozen, static, settings, rule, recipe.batch)
     plan = _plan(known, recipe, seconds, target_db, callback)
-    identity = (
-        "" if checkpoint is None else identify((recipe, seed, eqx.tree_pformat(static)), (parameters, frozen), known)
-    )
+    identity = "" if checkpoint is None else identify(recipe, seed, network, known, settings, optimizer)
     losses = np.full(recipe.steps, np.nan, dtype)
     training = Training(problem, plan, seed, losses, Checkpoint(checkpoint, checkpoint_seconds, identity))
     state = State(parameters, initial_state(problem, parameters))
@@ -318,9 +319,16 @@ def _plan(
         scale,
         noise if noise > 0 else -math.inf,
         None if observed is None else observed.value_range,
-        not all(isinstance(term, Values) for term in terms),
+        _least_loss(terms),
         callback,
     )
+
+
+def _least_loss(terms: Sequence[Any]) -> float | None:
+    """What is as good as zero for the guard against divergence; `None` if the units of the losses are not known."""
+    if all(isinstance(term, Values) for term in terms):
+        return 0.0
+    return 0.01 if all(isinstance(term, Values | Averages) for term in terms) else None
 
 
 def _with_moments(term: Any, moments: Moments | None) -> Any:
@@ -350,6 +358,24 @@ def _require_sizes(network: Network, field: Values | Averages) -> None:
             f"the network has {_counted(found, 'channel')}, but the field has {field.out_size}; draw it from the "
             "moments of the field"
         )
+    moments = field.moments
+    if moments is not None and (moments.in_size, moments.out_size) != (field.in_size, field.out_size):
+        raise ValueError(
+            f"moments are those of {_counted(moments.in_size, 'coordinate')} and "
+            f"{_counted(moments.out_size, 'channel')}, but the field has {field.in_size} and {field.out_size}; pass "
+            "its own, or leave them out"
+        )
+
+
+def _require_test(network: Network, test: Field | None) -> None:
+    """It is measured at the end; what is wrong with it should be known at the start."""
+    if test is not None:
+        _require_sizes(network, Values(test))
+
+
+def _require_optimizer(optimizer: Any) -> None:
+    if optimizer is not None and not (hasattr(optimizer, "init") and hasattr(optimizer, "update")):
+        raise ValueError(f"optimizer is {optimizer!r}; pass one of Optax, e.g. optax.adam(1e-3)")
 
 
 def _recipe(

@@ -4,15 +4,12 @@ Between calls of the compiled steps come progress, stopping, checkpoints and, wh
 divergence. A step depends on its number and the seed only, so that a run that was interrupted goes on to the same bits.
 """
 
-import hashlib
 import math
 import os
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import equinox as eqx
 import jax
 import numpy as np
 import optax
@@ -20,7 +17,6 @@ from jaxtyping import PyTree
 
 from .checkpoints import load_state, save_state
 from .step import Problem, take_steps
-from .terms import FunctionTerm
 
 _NUMBERS = ("step", "seconds", "rate_scale", "best", "latest", "retreats")
 
@@ -164,31 +160,3 @@ class Training:
         self.losses[state.step : state.step + count] = recent
         latest = float(recent.mean())
         return replace(state, parameters=parameters, optimizer=optimizer, step=state.step + count, latest=latest)
-
-
-def identify(settings: Any, arrays: PyTree, terms: Iterable[Any]) -> str:
-    """What must agree for a checkpoint to belong to a run: its settings, and all numbers that it starts from."""
-    digest = hashlib.sha256(repr(settings).encode())
-    for leaf in jax.tree.leaves(eqx.filter(arrays, eqx.is_array)):
-        _add(digest, np.asarray(leaf))
-    for term in terms:
-        if hasattr(term, "identity"):
-            text, numbers = term.identity()
-            digest.update(text.encode())
-            for array in numbers:
-                _add(digest, array)
-        elif isinstance(term, FunctionTerm):
-            digest.update(repr(getattr(term.function, "__qualname__", type(term.function))).encode())
-        else:
-            digest.update(type(term).__qualname__.encode())
-            for leaf in jax.tree.leaves(eqx.filter(term, eqx.is_array)):
-                _add(digest, np.asarray(leaf))
-    return digest.hexdigest()
-
-
-def _add(digest: Any, array: np.ndarray) -> None:
-    digest.update(f"{array.dtype}{array.shape}".encode())
-    rows = max(1, (1 << 24) // max(1, array[:1].nbytes)) if array.ndim else 1
-    for start in range(0, len(array), rows) if array.ndim else [None]:
-        part = array if start is None else array[start : start + rows]
-        digest.update(np.ascontiguousarray(part).tobytes())

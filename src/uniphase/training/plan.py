@@ -18,9 +18,8 @@ from .loop import State
 _CALL = 10
 # A fit diverges when its loss exceeds this multiple of its best; it stops after this many retries.
 _EXPLOSION, _RETRIES = 10.0, 5
-# Losses that scatter around zero are averaged over more steps if need be, and a mean of less than this share of the
-# first one is as good as zero.
-_NOISY_STEPS, _NOISY_SHARE = 100, 0.01
+# Losses that scatter around zero are averaged over this many steps, if need be.
+_NOISY_STEPS = 100
 _TELL_SECONDS = 0.5
 
 Stop = Literal["steps", "seconds", "target", "noise"]
@@ -60,7 +59,7 @@ class FallingPlan:
     scale: float  # what a loss of 1 is as a mean squared error
     noise: float  # the loss at which only noise is left to learn
     value_range: Extent | None
-    scatters: bool  # whether a loss may scatter around zero, and so be negative
+    least: float | None  # a loss that is as good as zero; 0 if no loss is negative, None if its units are not known
     callback: Callable[[Progress], Any] | None
     most: int = _CALL
     told: list[float] = dataclasses.field(default_factory=lambda: [0.0])
@@ -83,10 +82,11 @@ class FallingPlan:
 
     def review(self, good: State, state: State, losses: np.ndarray) -> State:
         """Back to the last good state with half the rate, if the loss exploded."""
-        if self.scatters:
+        if self.least != 0:
             state = replace(state, latest=_clear_mean(losses[: state.step]))
         first = float(losses[0])
-        best, least = min(state.best, first), _NOISY_SHARE * abs(first) if self.scatters else 0.0
+        best = min(state.best, first)
+        least = (abs(first) or math.inf) if self.least is None else self.least
         if state.latest < best + (_EXPLOSION - 1) * max(abs(best), least):  # nan is not less either
             return replace(state, best=min(state.best, state.latest))
         retreats = state.retreats + 1

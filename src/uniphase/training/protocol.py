@@ -5,7 +5,6 @@ whether finite or not, is the result. Networks may differ in their numbers, in Ï
 21 rates or 21 frequencies is compiled once. Up to rounding, the result of a network does not depend on the others.
 """
 
-import functools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -21,13 +20,14 @@ from jaxtyping import Array, Float, PyTree
 
 from ..initialization.blueprint import Blueprint, LayerPlan
 from ..initialization.distributions import Constant
-from ..jax.network import CoordinateMLP, Transposed, dtype_of, in_columns, run_layers, trainable_arrays
+from ..jax.network import CoordinateMLP, Layer, Transposed, dtype_of, in_columns, run_layers, trainable_arrays
 from ..signals.fields import Field
-from .loop import Checkpoint, State, Training, identify
+from .identity import identify
+from .loop import Checkpoint, State, Training
 from .mup import Rates, role_rates
 from .sampling import Samples
 from .step import Problem, initial_state
-from .terms import SampledValues, Values
+from .terms import SampledValues, field_identity
 
 # Steps of one call of the compiled loop: at most this many, and few enough to take about this many seconds.
 _CALL, _CALL_SECONDS = 200, 1.0
@@ -93,11 +93,7 @@ def fit_together(
     values = SampledValues(Samples.of(field, dtype), np.ones((), dtype))  # the plain mean squared error
     problem = Problem((values,), frozen, static, settings, _RoleAdam(epsilon), field.samples, count)
     losses = np.full((steps, count), np.nan, dtype)
-    identity = (
-        ""
-        if checkpoint is None
-        else identify((epsilon, steps, eqx.tree_pformat(static)), (stacked, settings), [Values(field)])
-    )
+    identity = "" if checkpoint is None else identify(epsilon, steps, stacked, settings, field_identity(field))
     training = Training(
         problem, _ConstantPlan(steps, callback), 0, losses, Checkpoint(checkpoint, checkpoint_seconds, identity)
     )
@@ -122,11 +118,17 @@ class _Tuned(eqx.Module):
 
     takes_batches: ClassVar[bool] = True
 
-    def __call__(
-        self, x: Float[Array, "*batch in_size"], *, transposed: Transposed | None = None
-    ) -> Float[Array, "*batch out_size"]:
-        layers = self.network.layers
-        return in_columns(functools.partial(run_layers, layers, omegas=self.omegas, transposed=transposed), x)
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        return self.network.layers
+
+    def __call__(self, x: Float[Array, "*batch in_size"]) -> Float[Array, "*batch out_size"]:
+        return in_columns(self.columns, x)
+
+    def columns(
+        self, h: Float[Array, "in_size *n"], transposed: Transposed | None = None
+    ) -> Float[Array, "out_size *n"]:
+        return run_layers(self.layers, h, omegas=self.omegas, transposed=transposed)
 
 
 @dataclass(frozen=True)

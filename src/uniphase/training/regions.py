@@ -162,7 +162,7 @@ class Gaussians(eqx.Module):
     centers: Array  # (regions, in_size)
     std: Array  # (regions, in_size)
 
-    def __init__(self, centers: ArrayLike, std: ArrayLike):
+    def __init__(self, centers: ArrayLike, std: float | ArrayLike):
         self.centers, self.std = _pairs("centers", centers, "std", std)
         if bad := _where(~(np.asarray(self.std) > 0).all(axis=1)):
             raise ValueError(f"std is {np.asarray(self.std)[bad[0]].tolist()} in footprint {bad[0]}; make it positive")

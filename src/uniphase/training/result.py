@@ -119,16 +119,17 @@ class Fit:
         """A figure of the field, the fit, the error and the losses. It needs matplotlib."""
         from ..plots.drawing import require_matplotlib
         from ..plots.preview import preview_figure
+        from ..plots.scatter import surface_shape
 
         require_matplotlib()
         field = self._require_field("plot")
-        if not isinstance(field, Grid):
-            raise ValueError("scattered points have no picture of their own; draw render(shape) on a grid")
         assert self.metrics is not None
         prediction = self.prediction
         if prediction is None:
             prediction = predict(self.network, field, average=self.sampling == "averages")
-        return preview_figure(field, prediction, self.losses, self.metrics, "")
+        shape = surface_shape(field)
+        surface = None if shape is None else self.render(shape)
+        return preview_figure(field, prediction, self.losses, self.metrics, "", surface=surface)
 
     def _require_field(self, method: str) -> Field:
         if self.field is None:

@@ -94,9 +94,14 @@ def take_steps(
 def _step(problem: Problem, key: PRNGKeyArray, factor: Array) -> Callable[..., tuple[Array, PyTree, optax.OptState]]:
     def step(parameters: PyTree, frozen: PyTree, settings: PyTree, state: optax.OptState):
         loss, gradients = loss_and_gradients(problem, parameters, frozen, key)
-        optimizer = problem.rule.build(problem.network(parameters, frozen), settings)
+        optimizer = optax.with_extra_args_support(problem.rule.build(problem.network(parameters, frozen), settings))
+
+        def value_fn(parameters: PyTree) -> Array:  # for a line search, on the same batch
+            return loss_and_gradients(problem, parameters, frozen, key)[0]
+
         with jax.numpy_dtype_promotion("standard"):  # Optax's bias correction mixes integers and floats
-            updates, state = optimizer.update(gradients, state, parameters)
+            extra = {"value": loss, "grad": gradients, "value_fn": value_fn}
+            updates, state = optimizer.update(gradients, state, parameters, **extra)
         moved = jax.tree.map(lambda a, u: a + factor.astype(a.dtype) * u, parameters, updates)
         return loss, moved, state
 

@@ -148,12 +148,9 @@ class Values:
         prediction = predict(network, self.field)
         return prediction, evaluate(prediction, self.field)
 
-    def identity(self) -> tuple[str, list[np.ndarray]]:
-        """What tells these observations from others: a text, and arrays."""
-        field = self.field
-        if isinstance(field, Grid):
-            return f"values {field.shape} {field.extents} {field.align} {self.noise}", [field.flat_values()]
-        return f"values {self.noise}", [field.flat_values(), field.positions]
+    def identity(self) -> tuple[Any, ...]:
+        """What tells these observations from others."""
+        return f"values {self.noise} {self.variance}", field_identity(self.field)
 
 
 class SampledValues(eqx.Module):
@@ -178,6 +175,13 @@ class SampledValues(eqx.Module):
         positions, values = self.samples.at(indices)
         error = evaluate_rows(network, positions, transposed) - values
         return weights * jnp.square(error).mean(axis=1) / self.variance
+
+
+def field_identity(field: Field) -> tuple[Any, ...]:
+    """What tells a field from others."""
+    if isinstance(field, Grid):
+        return field.shape, field.extents, field.align, field.flat_values()
+    return field.positions, field.flat_values()
 
 
 def loss_unit(moments: Moments) -> float:
