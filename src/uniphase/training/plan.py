@@ -130,7 +130,8 @@ class FallingPlan:
 def _clear_mean(losses: np.ndarray) -> float:
     """The mean of the latest losses: of more of them where that of a few does not stand out from its scatter."""
     few = losses[-_CALL:]
-    return float(few.mean() if few.mean() > few.std() else losses[-_NOISY_STEPS:].mean())
+    with np.errstate(over="ignore", invalid="ignore"):  # of a fit that has diverged
+        return float(few.mean() if few.mean() > few.std() else losses[-_NOISY_STEPS:].mean())
 
 
 def _decibels(loss: float) -> float:
