@@ -78,7 +78,7 @@ WORKS = {
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted: the median of one contender is at most so many times that of another."""
+    """A goal: the median of one contender is at most this multiple of that of another."""
 
     work: str
     contender: str

@@ -104,7 +104,7 @@ def default_sampling(field: Field, parameters: int) -> Sampling:
 
 
 def default_rate(network: Layered) -> float:
-    """The rate of `unit_muon`: 0.25 divided by the number of hidden layers plus the input layer, whatever the width.
+    """The rate of `unit_muon`: 0.25 divided by the number of hidden layers plus the input layer, for any width.
 
     Every layer changes by about that fraction of its own size in a step, and the changes of all layers add up in the
     phases of the last one.

@@ -76,11 +76,23 @@ def no_training(monkeypatch):
         given.append((network, recipe))
         field = term.field
         metrics = evaluate(field.values, field)
-        values = {"prediction": field.values, "metrics": metrics, "test_metrics": None, "losses": np.ones(3)}
+        values = {"prediction": field.values, "metrics": metrics, "losses": np.ones(3)}
+        values |= {"test_prediction": None, "test_metrics": None}
         return SimpleNamespace(network=network, **values)
 
     monkeypatch.setattr("uniphase.training.fit.fit", fit)
     return given
+
+
+def test_a_picture_shows_what_was_measured(comparison):
+    """The network is evaluated once on the test field, not again for the picture."""
+    rows = comparison[1].rows
+    subject = load_subject("camera", Options(**TINY, eval_size=32))
+    values = {"prediction": subject.field.values, "test_prediction": subject.test.values}
+    result = SimpleNamespace(network=None, metrics=rows[0].train[0], test_metrics=rows[0].test[0], **values)
+    column = module._column(result, subject.field, subject.test)
+    np.testing.assert_array_equal(column.train, subject.field.values)
+    np.testing.assert_array_equal(column.test, subject.test.values)
 
 
 def test_each_scheme_has_the_recipe_of_its_own_network(run, no_training):
@@ -115,7 +127,7 @@ def test_omega_is_for_the_schemes_that_have_one(no_training):
 def test_a_comparison_leaves_out_what_diverges(here):
     options = Options(**TINY | {"lr": 1e9})
     with (
-        pytest.warns(UserWarning, match="uniform-phase: left out, because the loss exploded"),
+        pytest.warns(UserWarning, match="uniform-phase: left out, because the fit diverged 6 times"),
         pytest.raises(ValueError, match=r"camera: every run diverged; pass a smaller --lr than 1e\+09"),
     ):
         compare_schemes("camera", ["uniform-phase"], options)

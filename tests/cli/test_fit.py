@@ -243,7 +243,7 @@ def test_the_error_for_omega_names_the_schemes_that_have_one(run):
 def test_divergence_is_one_line_and_no_file(run, here):
     code, out, err = run("fit", "camera", "--size", "16", *TINY_ARGUMENTS, "--lr", "1e9", "--json")
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith("uniphase: camera: the loss exploded")
+    assert err.startswith("uniphase: camera: the fit diverged 6 times")
     assert names(here) == []
 
 
@@ -348,7 +348,7 @@ def test_a_finished_fit_is_not_replaced_by_resume(here):
 @pytest.mark.filterwarnings("ignore:the loss exploded")
 def test_a_fit_that_diverges_leaves_nothing(here):
     job = prepare("camera", Options(**TINY | {"lr": 1e9}))
-    with pytest.raises(ValueError, match=r"camera: the loss exploded .* lower it with --lr"):
+    with pytest.raises(ValueError, match=r"camera: the fit diverged .* start with a lower one, with --lr"):
         run_job(job, checkpoint_seconds=0.0)
     assert names(here) == []
 

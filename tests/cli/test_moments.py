@@ -62,3 +62,13 @@ def test_what_is_dropped_is_said(run, tmp_path):
     Image.fromarray(pixels).save(tmp_path / "a.png")
     code, _, err = run("moments", str(tmp_path / "a.png"))
     assert (code, err) == (0, f"uniphase: note: {tmp_path / 'a.png'}: dropped its alpha channel\n")
+
+
+def test_channels_that_are_too_large_for_the_papers_ridge(run, tmp_path):
+    """Gray in three channels. The fix is one that the command line has."""
+    path = str(tmp_path / "a.npy")
+    np.save(path, np.tile(1e6 * np.random.default_rng(0).normal(size=(8, 8, 1)), 3))
+    code, out, err = run("moments", path, "--recipe", "paper")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "on the command line: leave out --recipe paper" in err
+    assert run("moments", path)[0] == 0

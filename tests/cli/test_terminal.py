@@ -16,7 +16,8 @@ from uniphase.training.plan import Progress
 
 
 def progress(step: int) -> Progress:
-    return Progress(step=step, steps=9, mse=0.01, snr_db=20.0, psnr_db=25.0, steps_per_second=2.0, seconds_left=65.0)
+    numbers = {"mse": 0.01, "snr_db": 20.0, "psnr_db": 25.0, "steps_per_second": 2.0, "seconds_left": 65.0}
+    return Progress(step=step, steps=9, **numbers, stop="steps" if step == 9 else None)
 
 
 @pytest.fixture

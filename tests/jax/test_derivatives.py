@@ -1,3 +1,5 @@
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -99,3 +101,13 @@ def test_any_function_of_a_position(x64):
     close(slopes[:, 1], np.stack([zero, zero, one], axis=1))
     close(laplacians, np.stack([2 * b, zero], axis=1))
     close(*of_module(eqx.nn.MLP(3, 2, 8, 2, activation=jnp.sin, key=jax.random.key(0)), x))
+
+
+@pytest.mark.parametrize("function", [gradient, laplacian])
+@pytest.mark.parametrize(
+    "network", [eqx.nn.MLP(1, 1, 4, 1, key=jax.random.key(0)), jnp.sin], ids=["module", "function"]
+)
+def test_a_number_is_no_position(function, network):
+    unchecked = inspect.unwrap(function)  # in the tests types are checked before
+    with pytest.raises(ValueError, match=r"positions have the shape \(\).*; pass \(\*batch, .*\), with a row for each"):
+        unchecked(network, jnp.array(0.5))

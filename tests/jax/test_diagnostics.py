@@ -1,3 +1,5 @@
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -28,6 +30,34 @@ def test_layer_outputs_run_from_the_position_to_the_channels():
     assert [len(a) for a in h] == [2, 16, 16, 16, 16, 2]
     np.testing.assert_array_equal(h[0], X)
     np.testing.assert_array_equal(h[-1], NETWORK(X))
+
+
+def test_positions_are_rows():
+    rows = jax.random.uniform(jax.random.key(1), (3, 2, 2))
+    h = layer_outputs(NETWORK, rows)
+    assert [a.shape for a in h] == [(3, 2, size) for size in (2, 16, 16, 16, 16, 2)]
+    for of_rows, of_one in zip(h, layer_outputs(NETWORK, rows[2, 1]), strict=True):
+        np.testing.assert_allclose(of_rows[2, 1], of_one, atol=1e-5)  # float32
+    flat = rows.reshape(6, 2)
+    assert phase_statistics(NETWORK, rows) == phase_statistics(NETWORK, flat)
+    spectra = jacobian_spectra(NETWORK, rows)
+    np.testing.assert_array_equal(spectra.reshape(6, -1), jacobian_spectra(NETWORK, flat))
+    np.testing.assert_array_equal(network_moments(NETWORK, rows).mean, network_moments(NETWORK, flat).mean)
+
+
+@pytest.mark.parametrize("function", [layer_outputs, jacobian, jacobian_spectra, phase_statistics, network_moments])
+def test_columns_are_refused(function):
+    unchecked = inspect.unwrap(function)  # in the tests types are checked before
+    with pytest.raises(ValueError, match=r"positions have the shape \(3,\), but the network takes 2 coordinates"):
+        unchecked(NETWORK, jnp.zeros(3))
+    with pytest.raises(ValueError, match=r"positions have the shape \(2, 7\), but .*; pass \(\*batch, 2\), with a row"):
+        unchecked(NETWORK, jnp.zeros((2, 7)))
+
+
+def test_a_jacobian_is_that_at_one_position():
+    unchecked = inspect.unwrap(jacobian)
+    with pytest.raises(ValueError, match=r"x has the shape \(7, 2\), but jacobian takes one position; call it under"):
+        unchecked(NETWORK, jnp.zeros((7, 2)))
 
 
 def test_jacobian_is_the_product_of_slopes_and_weights():

@@ -155,13 +155,13 @@ def test_a_diverged_network_is_not_saved(path, value):
     ],
 )
 def test_a_network_of_another_blueprint_is_not_saved(blueprint, tmp_path):
-    with pytest.raises(ValueError, match=r"a.uniphase: the network does not follow the blueprint; pass the one"):
+    with pytest.raises(ValueError, match=r"a.uniphase: the network does not match the blueprint; pass the right one"):
         save_network(tmp_path / "a.uniphase", NetworkFile.of(draw(BLUEPRINT), FIELD, blueprint=blueprint))
 
 
 @pytest.mark.parametrize("training", [{"loss": np.nan}, {"optimizer": object()}])
 def test_a_header_that_json_cannot_hold(training, tmp_path):
-    with pytest.raises(ValueError, match=r"a.uniphase: the header does not fit JSON .*; use texts, finite numbers"):
+    with pytest.raises(ValueError, match=r"a.uniphase: the header does not fit JSON .*; use strings, finite numbers"):
         save_network(tmp_path / "a.uniphase", saved(training=training))
     assert list(tmp_path.iterdir()) == []
 

@@ -186,6 +186,21 @@ def test_types_and_keys():
     np.testing.assert_array_equal(old_style, init.kernel_init(KEY, (8, 3)))
 
 
+def test_the_pair_is_an_initializer_of_kernels_and_of_biases():
+    init = uniform_phase("input", MOMENTS, omega=30.0)
+    np.testing.assert_array_equal(init(KEY, (2, 16), jnp.float32), init.kernel_init(KEY, (2, 16), jnp.float32))
+    np.testing.assert_array_equal(init(KEY, (16,)), init.bias_init(KEY, (16,)))
+    with pytest.raises(ValueError, match="it must be a matrix"):
+        init(KEY, (3, 3, 2, 16))
+    pair, names = ({"kernel_init": init, "bias_init": init}, init._asdict())
+    first, second = (flax.linen.Dense(16, **given).init(KEY, jnp.zeros(2))["params"] for given in (pair, names))
+    np.testing.assert_array_equal(first["kernel"], second["kernel"])
+    np.testing.assert_array_equal(first["bias"], second["bias"])
+    assert first["bias"].any()
+    layers = [nnx.Linear(2, 16, **given, rngs=nnx.Rngs(params=KEY)) for given in (pair, names)]
+    np.testing.assert_array_equal(layers[0].kernel[...], layers[1].kernel[...])
+
+
 def test_a_bias_whose_law_depends_on_the_inputs_needs_their_number():
     siren = {"omega": 30.0, "official_output": True}
     with pytest.raises(
@@ -227,12 +242,12 @@ def test_a_bias_whose_law_depends_on_the_inputs_needs_their_number():
         (lambda: uniform_phase("output", MOMENTS), (16,), "it must be a matrix"),
     ],
 )
-def test_what_does_not_fit_is_told(make, shape, message):
+def test_what_does_not_fit_is_refused(make, shape, message):
     with pytest.raises(ValueError, match=message):
         make().kernel_init(KEY, shape)
 
 
-def test_an_unknown_role_is_told():
+def test_an_unknown_role_is_refused():
     unchecked = inspect.unwrap(initializers.from_scheme)  # in the tests types are checked before
     with pytest.raises(ValueError, match="role is 'middle'; it must be one of input, hidden, output"):
         unchecked("uniform-phase", "middle")

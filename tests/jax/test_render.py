@@ -278,3 +278,11 @@ def test_what_a_camera_would_see():
     assert camera_nodes((64, 64), (64, 64), "points") == (1, 1)
     assert camera_nodes((64, 64), (16, 128), "averages") == (10, 1)
     assert camera_nodes((64,), (16,), "points") == (10,)
+
+
+def test_a_network_of_scalars_is_refused():
+    model = eqx.nn.MLP("scalar", "scalar", 8, 1, key=jax.random.key(0))
+    with pytest.raises(
+        ValueError, match="the MLP has in_size='scalar', but a position is a vector; make it with in_size=1"
+    ):
+        render(model, (8,))

@@ -90,3 +90,10 @@ def test_runs_that_differ_in_rates_and_frequencies_have_one_shape():
 
 def test_a_step_can_be_measured():
     assert 0 < FitRun.measure_step([RUN]) < 60
+
+
+def test_only_images_have_a_bicubic_spline():
+    """The words are for reading; the identity of a record does not depend on them."""
+    image, sound = ReferenceRun(SIGNAL), ReferenceRun(Signal("bach", size=100))
+    assert (image.label, sound.label) == ("camera/gray bicubic", "bach cubic spline")
+    assert set(image.effective()) == set(sound.effective()) == {"signal"}

@@ -55,7 +55,7 @@ def test_a_layer_without_bias_has_no_tensor_for_it():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"layers.2.bias": np.zeros(3)}, "the network does not follow the blueprint; pass the one that it was drawn"),
+        ({"layers.2.bias": np.zeros(3)}, "the network does not match the blueprint; pass the right one, or leave it"),
         ({"layers.1.bias": np.full(8, np.inf)}, "the network has NaN or infinite numbers in layers.1.bias; save it"),
     ],
 )

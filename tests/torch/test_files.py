@@ -58,8 +58,8 @@ def test_what_is_frozen_stays_so(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: CoordinateMLP(uniform_phase(MOMENTS, width=9, depth=1)), "the network does not follow the blueprint"),
-        (lambda: CoordinateMLP(get_scheme("silu").blueprint(MOMENTS, width=8, depth=1)), "the network does not follow"),
+        (lambda: CoordinateMLP(uniform_phase(MOMENTS, width=9, depth=1)), "the network does not match the blueprint"),
+        (lambda: CoordinateMLP(get_scheme("silu").blueprint(MOMENTS, width=8, depth=1)), "the network does not match"),
         (lambda: CoordinateMLP(BLUEPRINT).bfloat16(), "layers.0.weight is bfloat16, .*; save network.float()"),
     ],
 )

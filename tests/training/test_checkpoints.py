@@ -71,12 +71,15 @@ def test_a_state_in_double_precision(tmp_path, x64):
 @pytest.mark.parametrize(
     ("like", "message"),
     [
-        ({"a": np.zeros(3), "b": np.zeros(2)}, r"has nothing where like has float64\[2\] at \['b'\]; resume with"),
-        ({}, r"has float64\[3\] at \['a'\] where like has nothing"),
-        ({"c": np.zeros(3)}, r"has float64\[3\] at \['a'\] where like has float64\[3\] at \['c'\]"),
-        ({"a": np.zeros(4)}, r".* where like has float64\[4\] at \['a'\]"),
-        ({"a": np.zeros(3, np.float32)}, r".* where like has float32\[3\] at \['a'\]"),
-        ({"a": jax.random.key(0)}, r".* where like has key<fry>\[\] at \['a'\]"),
+        (
+            {"a": np.zeros(3), "b": np.zeros(2)},
+            r"the checkpoint has nothing, but this run needs float64\[2\] at \['b'\]; resume",
+        ),
+        ({}, r"the checkpoint has float64\[3\] at \['a'\], but this run needs nothing"),
+        ({"c": np.zeros(3)}, r".*float64\[3\] at \['a'\], but this run needs float64\[3\] at \['c'\]"),
+        ({"a": np.zeros(4)}, r".*, but this run needs float64\[4\] at \['a'\]"),
+        ({"a": np.zeros(3, np.float32)}, r".*, but this run needs float32\[3\] at \['a'\]"),
+        ({"a": jax.random.key(0)}, r".*, but this run needs key<fry>\[\] at \['a'\]"),
     ],
 )
 def test_a_state_of_another_structure(like, message, tmp_path):

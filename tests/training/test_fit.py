@@ -1,7 +1,7 @@
+import inspect
 import math
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 
 import equinox as eqx
@@ -11,19 +11,18 @@ import numpy as np
 import optax
 import pytest
 
+from helpers.fits import FIELD, MOMENTS, assert_identical, interrupted, network
 from uniphase.initialization.blueprint import Blueprint
 from uniphase.initialization.distributions import Normal
 from uniphase.initialization.moments import estimate_moments
 from uniphase.initialization.schemes import SCHEMES, get_scheme, uniform_phase
-from uniphase.jax.files import load_network
 from uniphase.jax.network import CoordinateMLP
-from uniphase.jax.render import evaluate_network
+from uniphase.jax.render import evaluate_network, predict
 from uniphase.recipe import Recipe
 from uniphase.signals.datasets import load
 from uniphase.signals.fields import Grid, Points
 from uniphase.training.fit import fit
 from uniphase.training.optimizers import unit_muon
-from uniphase.training.plan import Diverged
 from uniphase.training.sampling import choose
 from uniphase.training.terms import Values
 
@@ -35,19 +34,7 @@ def standard_promotion(strict_promotion):
         yield
 
 
-FIELD = load("camera", size=24)
 RAMP = Grid(np.arange(8.0)[:, None])
-MOMENTS = estimate_moments(FIELD)
-
-
-def network(width=16, depth=2, seed=0, scheme="uniform-phase"):
-    return CoordinateMLP(get_scheme(scheme).blueprint(MOMENTS, width=width, depth=depth), key=jax.random.key(seed))
-
-
-def assert_identical(a, b):
-    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-        np.testing.assert_array_equal(x, y)
-
 
 # What it computes.
 
@@ -135,101 +122,7 @@ def test_a_test_field_is_measured():
     result = fit(network(), FIELD, steps=20, test=fine)
     assert result.test_metrics is not None
     assert result.test_metrics.mse == pytest.approx(evaluate_network(result.network, fine).mse)
-
-
-# Stopping, resuming, diverging.
-
-
-def test_stops_at_a_target_and_at_a_time():
-    result = fit(network(width=32), FIELD, steps=2000, target_db=12.0)
-    assert result.stop == "target"
-    assert result.steps < 2000
-    result = fit(network(), FIELD, steps=10**6, seconds=1.0)
-    assert result.stop == "seconds"
-    assert 1.0 <= result.seconds < 10
-
-
-def test_progress_is_told():
-    seen = []
-    fit(network(), FIELD, steps=30, callback=seen.append)
-    assert seen[-1].step == seen[-1].steps == 30
-    assert seen[-1].seconds_left == 0
-    assert seen[-1].psnr_db > seen[-1].snr_db  # the range of the image is more than its deviation
-
-
-class Interrupt:
-    """Raises KeyboardInterrupt after some calls."""
-
-    def __init__(self, calls: int):
-        self.calls = calls
-
-    def __call__(self, progress):
-        self.calls -= 1
-        if self.calls == 0:
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("optimizer", ["muon", "adam"])
-def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path, optimizer, monkeypatch):
-    recipe = Recipe(optimizer, 0.02, 0.1, 95, 100)
-    whole = fit(network(), FIELD, recipe=recipe)
-    path = tmp_path / "state"
-    monkeypatch.setattr("uniphase.training.plan._TELL_SECONDS", 0.0)
-    for calls in (2, 3):
-        with pytest.raises(KeyboardInterrupt):
-            fit(network(), FIELD, recipe=recipe, checkpoint=path, resume=True, callback=Interrupt(calls))
-    rest = fit(network(), FIELD, recipe=recipe, checkpoint=path, resume=True)
-    assert_identical(rest.network, whole.network)
-    np.testing.assert_array_equal(rest.losses, whole.losses)
-
-
-def test_checkpoints_are_written_while_it_runs(tmp_path, monkeypatch):
-    path, seen = tmp_path / "state", []
-    monkeypatch.setattr("uniphase.training.plan._TELL_SECONDS", 0.0)
-    look = lambda progress: seen.append(path.exists())  # noqa: E731
-    fit(network(), FIELD, steps=30, checkpoint=path, checkpoint_seconds=0.0, callback=look)
-    assert seen == [True, True, True]  # it is written before the callback of every ten steps
-
-
-def interrupted(tmp_path, *arguments, **options):
-    """The checkpoint of a fit that was interrupted."""
-    path = tmp_path / "state"
-    with pytest.raises(KeyboardInterrupt):
-        fit(*arguments, checkpoint=path, callback=Interrupt(1), **options)
-    return path
-
-
-def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
-    """Of another seed, of another network of the same shape, and of other values with the same moments."""
-    path = interrupted(tmp_path, network(), FIELD, steps=20)
-    mirrored = Grid(np.flip(FIELD.values, axis=0), extents=FIELD.extents)
-    moments = estimate_moments(FIELD)
-    for model, field, options in [
-        (network(), FIELD, {"seed": 1}),
-        (network(seed=1), FIELD, {}),
-        (network(), mirrored, {"moments": moments}),
-        (network(), Values(FIELD), {"optimizer": optax.adam(1e-3)}),
-    ]:
-        with pytest.raises(ValueError, match=r"a checkpoint of another run|resume with the settings of the saved run"):
-            fit(model, field, steps=20, checkpoint=path, resume=True, **options)
-    assert fit(network(), FIELD, steps=20, checkpoint=path, resume=True).steps == 20
-
-
-def test_a_fit_that_explodes_goes_back_with_a_smaller_step():
-    recipe = Recipe("adam", 3.0, 1.0, 40, 10**9)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = fit(network(), FIELD, recipe=recipe)
-    assert any("exploded at step" in str(warning.message) for warning in caught)
-    assert np.isfinite(result.losses).all()
-    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(result.network))
-
-
-def test_a_fit_that_cannot_be_saved_says_so():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(Diverged, match="for the 6th time although the rate was halved each time; lower it"):
-            fit(network(), FIELD, recipe=Recipe("adam", 1e30, 1.0, 40, 10**9))
+    np.testing.assert_array_equal(result.test_prediction, predict(result.network, fine))
 
 
 # Any optimizer, any module, any term.
@@ -323,7 +216,9 @@ def test_any_equinox_module_can_be_fitted(tmp_path):
         eqx.filter(fit(model, FIELD, steps=40, checkpoint=path, resume=True).network, eqx.is_array),
         eqx.filter(whole.network, eqx.is_array),
     )
-    with pytest.raises(ValueError, match="MLP is no CoordinateMLP; pass optimizer=, or a recipe with adam"):
+    with pytest.raises(
+        ValueError, match=r"which needs a CoordinateMLP; the network is a MLP\. Pass optimizer=, or a recipe with adam"
+    ):
         fit(model, FIELD, recipe=Recipe("muon", 0.1, 0.1, 10, 100))
 
 
@@ -360,7 +255,7 @@ def test_layers_of_different_widths_and_omegas_train_with_the_default_optimizer(
 # A signal alone.
 
 
-def test_a_signal_alone_is_enough(tmp_path, capsys):
+def test_a_signal_alone_is_enough(capsys):
     values = np.asarray(FIELD.values)
     of_array = fit(values, steps=20, width=16, depth=1)
     assert "step 20/20" in capsys.readouterr().err
@@ -369,22 +264,57 @@ def test_a_signal_alone_is_enough(tmp_path, capsys):
     np.testing.assert_array_equal(of_array.losses, of_field.losses)
     by_name = fit("camera", size=24, steps=20, width=16, depth=1, progress=False)
     np.testing.assert_array_equal(by_name.losses, of_field.losses)
-    by_name.save(tmp_path / "camera.uniphase")
-    file = load_network(tmp_path / "camera.uniphase")
-    assert file.blueprint == by_name.blueprint
-    assert file.training["steps"] == 20
-    assert_identical(file.network, by_name.network)
-    np.testing.assert_array_equal(by_name.render(), by_name.prediction)
-    assert by_name.render((5, 7), derivative="gradient").shape == (5, 7, 1, 2)
-    assert len(by_name.plot().axes) >= 3
-    with pytest.raises(ValueError, match=r"pass fit\(network, field\)"):
+    with pytest.raises(ValueError, match=r"fit got a network but no terms; call fit\(network, field\)"):
         fit(network())
 
 
+def test_the_line_of_progress_ends_where_a_fit_ends(capsys):
+    fit(FIELD, steps=20, width=16, depth=1, target_db=-100.0)
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.rpartition("\r")[2].startswith("step 10/20")
+    assert err.endswith("\n")
+
+
+def test_a_frequency_for_the_schemes_that_have_one():
+    options = {"steps": 10, "width": 16, "depth": 1, "progress": False}
+    assert fit(FIELD, scheme="siren", omega=60.0, **options).blueprint.layers[0].omega == 60.0
+    with pytest.raises(ValueError, match="omega is 60, but relu has none; leave it out, or choose from siren"):
+        fit(FIELD, scheme="relu", omega=60.0, **options)
+
+
+@pytest.mark.parametrize(("arguments", "options", "message"), [
+    ((FIELD,), {"step": 5}, "^fit has no option 'step'; did you mean steps"),
+    ((FIELD,), {"blueprint": None}, r"^blueprint is an option of fit\(network, terms\) only; leave it out$"),
+    ((None, FIELD), {"scheme": "siren"}, r"^scheme is an option of fit\(signal\) only; leave it out$"),
+    ((None, FIELD), {"quux": 1}, "^fit has no option 'quux'; its options are recipe, optimizer, steps"),
+])  # fmt: skip
+def test_unknown_options_are_refused(arguments, options, message):
+    with pytest.raises(TypeError, match=message):
+        fit(*arguments, **options)
+
+
+def test_help_shows_every_option():
+    parameters = inspect.signature(fit).parameters
+    assert {"scheme", "omega", "noise", "recipe", "optimizer", "steps", "callback", "resume"} < set(parameters)
+    documented = inspect.getdoc(fit).partition("**Returns:**")[0]
+    for name, parameter in parameters.items():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            assert f"`{name}`" in documented, name
+
+
+def test_scalars_are_no_positions():
+    model = eqx.nn.MLP("scalar", "scalar", 8, 1, key=jax.random.key(0))
+    with pytest.raises(
+        ValueError, match="the MLP has in_size='scalar', but a position is a vector; make it with in_size=1"
+    ):
+        fit(model, Points(np.linspace(0, 1, 20), np.linspace(0, 1, 20)), steps=5)
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
-    (lambda: (network(), Grid(np.zeros((8, 8, 3)))), "the network has 1 channels, but the field has 3; draw it from"),
-    (lambda: (network(), Grid(np.zeros((8, 1)))), "does not take positions of 1 coordinates"),
-    (lambda: (network(), Values(FIELD, estimate_moments(RAMP))), "moments are those of 1 coordinates and 1 channels"),
+    (lambda: (network(), Grid(np.zeros((8, 8, 3)))), "the network has 1 channel, but the field has 3; draw it from"),
+    (lambda: (network(), Grid(np.zeros((8, 1)))), "the field has 1 coordinate, but the network does not"),
+    (lambda: (network(), Values(FIELD, estimate_moments(RAMP))), "moments are those of 1 coordinate and 1 channel"),
     (lambda: (network(), []), "terms is empty; pass a field"),
     (lambda: (network(), 3), "terms has a int; pass a field"),
 ])  # fmt: skip
@@ -395,15 +325,15 @@ def test_what_does_not_fit_is_refused(arguments, message):
 
 
 def test_what_is_wrong_with_a_test_is_known_before_the_fit():
-    with pytest.raises(ValueError, match="the network has 1 channels, but the field has 3"):
+    with pytest.raises(ValueError, match="the network has 1 channel, but the field has 3"):
         fit(network(), FIELD, steps=10**9, test=Grid(np.random.default_rng(0).normal(size=(8, 8, 3))))
     with pytest.raises(ValueError, match=r"optimizer is 'adam'; pass one of Optax, e.g. optax.adam\(1e-3\)"):
         fit(network(), FIELD, optimizer="adam")  # which the types do not allow either
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32])
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "1"])
 def test_seeds_are_checked(seed):
-    with pytest.raises(ValueError, match=f"seed is {seed}; it must lie between 0 and"):
+    with pytest.raises(ValueError, match=f"seed is {seed!r}; it must be an integer between 0 and"):
         fit(network(), FIELD, steps=5, seed=seed)
 
 

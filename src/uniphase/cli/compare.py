@@ -141,17 +141,18 @@ def compare_schemes(
         rows = compare_schemes("camera", ["uniform-phase", "sm20"], Options(size=16, steps=20)).rows
         ```
     """
+    from ..initialization.schemes import require_omega
     from ..plots.comparison import write_comparison, write_learning_curves
     from ..plots.drawing import require_matplotlib
     from ..signals.fields import Points
     from ..signals.metrics import evaluate
     from ..signals.splines import cubic_spline
     from .outputs import require_writable, writing
-    from .subjects import choose_recipe, load_subject, make_blueprint, require_omega, shown_part
+    from .subjects import choose_recipe, load_subject, make_blueprint, shown_part
 
     require_matplotlib()
     _require_distinct(schemes)
-    require_omega(schemes, options)
+    require_omega(options.omega, schemes)
     if seeds < 1:
         raise ValueError(f"seeds is {seeds}; it must be at least 1")
     outputs = _comparison_outputs(signal, output)
@@ -237,5 +238,5 @@ def _column(result: "Fit", field: "Grid", test: "Grid | None") -> "Column":
 
     assert result.metrics is not None
     trained = shown_prediction(result.network, field, result.prediction)
-    tested = None if test is None else shown_prediction(result.network, test, None)
+    tested = None if test is None else shown_prediction(result.network, test, result.test_prediction)
     return Column(trained, tested, result.metrics, result.test_metrics)

@@ -116,12 +116,13 @@ def examine_signal(
         report = examine_signal("camera", Options(size=16, width=16), scheme="sm20")
         ```
     """
+    from ..initialization.schemes import require_omega
     from ..jax.diagnostics import diagnose
     from ..jax.files import load_network
     from ..plots.diagnosis import write_diagnosis
     from ..signals.fields import Grid
     from .outputs import require_writable, writing
-    from .subjects import Subject, draw_network, load_signal, make_blueprint, moments_of, require_omega, require_seed
+    from .subjects import Subject, draw_network, load_signal, make_blueprint, moments_of, require_seed
 
     require_seed(seed)
     drawn = {"scheme": scheme, "width": options.width, "depth": options.depth, "omega": options.omega}
@@ -129,7 +130,7 @@ def examine_signal(
         if network is not None and value is not None:
             raise ValueError(f"{name} is {value!r}, but the network is that of {network}; leave out one of them")
     scheme = "uniform-phase" if scheme is None else scheme
-    require_omega([scheme], options)
+    require_omega(options.omega, [scheme])
     target = None if output is None else Path(output)
     if target is not None:
         if target.suffix.lower() != ".png":

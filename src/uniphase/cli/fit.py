@@ -196,13 +196,13 @@ def prepare(
 
 def require_choices(scheme: str, options: Options, seed: int) -> None:
     """Raise an error for what would be wrong with any signal."""
-    from ..initialization.schemes import get_scheme
+    from ..initialization.schemes import get_scheme, require_omega
     from ..plots.drawing import require_matplotlib
-    from .subjects import require_omega, require_seed
+    from .subjects import require_seed
 
     require_matplotlib()
     get_scheme(scheme)
-    require_omega([scheme], options)
+    require_omega(options.omega, [scheme])
     require_seed(seed)
 
 
@@ -262,7 +262,7 @@ def run(
             )
         except Diverged as error:
             outputs.state.unlink(missing_ok=True)
-            raise ValueError(f"{job.signal}: {error} with --lr") from error
+            raise ValueError(f"{job.signal}: {error}, with --lr") from error
         _write_results(job, result, made_from)
     outputs.state.unlink(missing_ok=True)
     return result

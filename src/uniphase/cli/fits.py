@@ -52,11 +52,11 @@ class Failed(NamedTuple):
 
 
 def fit_signals(signals: Sequence[str], settings: Settings, *, json: bool = False) -> None:
-    """Fit each signal, print what became of them, and exit with 1 if one failed, with 130 after an interrupt.
+    """Fit each signal, print all results, and exit with 1 if one failed, with 130 after an interrupt.
 
     **Arguments:**
 
-    - `signals`: names or files. Files that fits of the others write are left out, as `*.png` finds them in the end.
+    - `signals`: names or files. Files that fits of the others write are left out; `*.png` matches them, too.
     - `settings`: for each of them.
     - `json`: whether to print one JSON object, without progress, in place of a table.
 
@@ -82,7 +82,7 @@ def fit_signals(signals: Sequence[str], settings: Settings, *, json: bool = Fals
 
 
 def _without_results(signals: Sequence[str], output: str | None) -> list[str]:
-    """The signals without those that are files of the fits of others."""
+    """The signals, except files written by fits of the other signals."""
     if output is not None and not Path(output).is_dir():
         raise ValueError(f"output is {output}, but there are {len(signals)} signals; pass an existing directory")
     outputs = {signal: name_outputs(signal, output, sound=True) for signal in signals}

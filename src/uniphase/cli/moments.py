@@ -31,7 +31,7 @@ def moments(
     Parameters
     ----------
     recipe
-        "paper": as the paper has it, with samples at the corners, every axis of an image from -1 to 1, and ε = 1e-6.
+        "paper": as in the paper, with samples at the corners, every axis of an image from -1 to 1, and ε = 1e-6.
     """
     from ..storage.network_file import Domain
     from .subjects import load_signal, moments_of

@@ -69,7 +69,7 @@ STORE = "uniphase-lab"
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Options:
-    """What may be chosen for a fit; whatever is `None` follows from the signal.
+    """The choices for a fit; those that are `None` follow from the signal.
 
     **Arguments:**
 

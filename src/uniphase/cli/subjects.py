@@ -1,10 +1,8 @@
 """A signal with everything that follows from it: the fields to fit, test and draw, the network and the recipe."""
 
 import dataclasses
-import inspect
 import math
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -12,7 +10,7 @@ import numpy as np
 
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import EPSILON, Moments, estimate_moments, estimate_noise
-from ..initialization.schemes import SCHEMES, get_scheme
+from ..initialization.schemes import get_scheme
 from ..recipe import Layered, Recipe, default_rate, default_recipe, default_sampling, default_size, paper_recipe
 from ..signals.datasets import load
 from ..signals.fields import Field, Grid, Points, axis_coordinates
@@ -103,7 +101,7 @@ def noise_of(field: Field, options: Options) -> float:
 
 
 def observations(subject: Subject, blueprint: Blueprint, options: Options) -> "Values | Averages":
-    """The samples as what they are fitted as: by choice, or as it follows from the field and the network's size."""
+    """The samples as values or averages: by choice, or by default for the field and the network's size."""
     from ..training.fit import observe
 
     samples = options.samples or default_sampling(subject.field, blueprint.parameters)
@@ -116,23 +114,6 @@ def require_seed(seed: int) -> None:
         raise ValueError(f"seed is {seed}; it must lie between 0 and 2³² - 1")
 
 
-def require_omega(schemes: Sequence[str], options: Options) -> None:
-    """Raise an error if ω is given, but is no frequency or none of the schemes has one."""
-    omega = options.omega
-    if omega is None:
-        return
-    if not 0 < omega < math.inf:
-        raise ValueError(f"omega is {omega}; it must be positive and finite")
-    if not any(_has_omega(name) for name in schemes):
-        known = ", ".join(name for name in SCHEMES if _has_omega(name))
-        lacking = f"{schemes[0]} has none" if len(schemes) == 1 else f"none of {', '.join(schemes)} has one"
-        raise ValueError(f"omega is {omega:g}, but {lacking}; leave it out, or choose from {known}")
-
-
-def _has_omega(scheme: str) -> bool:
-    return "omega" in inspect.signature(get_scheme(scheme).blueprint).parameters
-
-
 def make_blueprint(subject: Subject, scheme: str, options: Options) -> Blueprint:
     """The blueprint of a scheme, in the size that was chosen or that follows from the signal."""
     field = subject.field
@@ -141,9 +122,7 @@ def make_blueprint(subject: Subject, scheme: str, options: Options) -> Blueprint
         width, depth = 256, 5 if is_sound(field) else 11
     width = width if options.width is None else options.width
     depth = depth if options.depth is None else options.depth
-    frequencies: dict[str, Any] = dict(get_scheme(scheme).sound) if is_sound(field) else {}
-    if options.omega is not None and _has_omega(scheme):
-        frequencies["omega"] = options.omega
+    frequencies: dict[str, Any] = get_scheme(scheme).frequencies(options.omega, sound=is_sound(field))
     return get_scheme(scheme).blueprint(subject.moments, width=width, depth=depth, **frequencies)
 
 

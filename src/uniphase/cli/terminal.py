@@ -34,7 +34,7 @@ def fit_progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
     due = _every(_LINE_SECONDS)
 
     def tell(progress: "Progress", name: str = "") -> None:
-        if due(progress.step == progress.steps):
+        if due(progress.stop is not None):
             cells = [f"{key} {value}" for key, value in _progress_cells(progress).items()]
             print("  ".join([*([name] if name else []), *cells]), file=sys.stderr, flush=True)
 
@@ -62,7 +62,7 @@ def lab_progress(name: str) -> "Iterator[Callable[[Standing], None]]":
 
 
 def _every(seconds: float) -> Callable[[bool], bool]:
-    """A rate limiter: a function that is true at most once in so many seconds, and whenever `always` is."""
+    """A rate limiter: a function that is true at most once in this many seconds, and whenever `always` is."""
     latest = -seconds
 
     def due(always: bool) -> bool:
@@ -136,7 +136,7 @@ def console():
     """The console that tables are printed on: as wide as the terminal, or wide enough for all of them."""
     from rich.console import Console
 
-    # File names and reasons stand in tables as they are, whatever brackets and colons they have.
+    # File names and reasons are printed unchanged, even with brackets and colons.
     return Console(width=None if sys.stdout.isatty() else 1000, markup=False, emoji=False)
 
 

@@ -123,7 +123,7 @@ def evaluate_chain(
 
 
 def recognize_activation(function: Callable[[np.ndarray], np.ndarray]) -> tuple[str, float]:
-    """Which activation a(ωz) a function is, judging by its values; a `ValueError` if it is none of the table.
+    """Which activation a(ωz) a function is, judging by its values; a `ValueError` if it is not in the table.
 
     **Arguments:**
 

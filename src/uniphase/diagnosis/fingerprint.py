@@ -19,7 +19,7 @@ from .chain import LayerReading
 
 # How often the true scheme is missed. Wrong ones have p-values that are smaller by many orders of magnitude.
 _MISSED = 1e-4
-# At most so many entries of an array are tested; more would not change the answer.
+# At most this many entries of an array are tested; more would not change the answer.
 _ENTRIES = 1 << 14
 
 
@@ -166,7 +166,7 @@ def _siren_pytorch(layers: Sequence[LayerReading], omega: float, hidden_omega: f
 
 
 def _plain_candidates(layers: Sequence[LayerReading]) -> Iterator[_Candidate]:
-    """Distributions that follow from the fans of a layer alone, whatever its activation."""
+    """Distributions that follow from the fans of a layer alone, for any activation."""
     weights = {
         "default of PyTorch and Equinox": lambda fan_in, fan_out: Uniform(1 / math.sqrt(fan_in)),
         "He uniform": lambda fan_in, fan_out: Uniform(math.sqrt(6 / fan_in)),

@@ -63,7 +63,7 @@ class ChainMeasurement(NamedTuple):
     input_products: Float[np.ndarray, "in_size in_size"]
 
     def moments(self) -> Moments:
-        """Over the samples: what `estimate_moments` says of a field, with exact derivatives."""
+        """Over the samples: like `estimate_moments` of a field, with exact derivatives."""
         covariance = np.atleast_2d(np.cov(self.outputs.T, ddof=1))
         # exact derivatives need a ridge only where the outputs are constant
         return combine_statistics(self.outputs.mean(axis=0), covariance, self.slope_products, fraction=1e-9)

@@ -1,7 +1,7 @@
 """Activations: one table that all other parts of the package use.
 
-An entry has an activation and its derivative in NumPy, where JAX and PyTorch have it, how it is recognized in a model,
-and how it prints. A new activation is a new entry; see CONTRIBUTING.
+An entry has an activation and its derivative in NumPy, where to find it in JAX and PyTorch, how it is recognized in a
+model, and how it prints. A new activation is a new entry; see CONTRIBUTING.
 """
 
 import importlib
@@ -23,7 +23,7 @@ class Activation:
     - `name`: what blueprints and files call it.
     - `text`: how it prints, with `{}` for its argument.
     - `value`, `slope`: the function and its derivative, in NumPy.
-    - `jax`, `torch`: where each framework has it, as `"module:name"`.
+    - `jax`, `torch`: where to find it in each framework, as `"module:name"`.
     - `operator`: what `torch.export` calls it; `None` if it is not a single operator.
     - `initial_slope`: its derivative at 0, from which ω is read in a model. `None` if it has none there.
     - `outputs`: how many numbers it returns for each number.
@@ -57,7 +57,7 @@ _GELU_SCALE, _GELU_CUBE = np.sqrt(2 / np.pi), 0.044715
 
 
 def _gelu(z: np.ndarray) -> np.ndarray:
-    """The form with tanh, as JAX has it by default."""
+    """The form with tanh, the default in JAX."""
     return z * (1 + np.tanh(_GELU_SCALE * (z + _GELU_CUBE * z**3))) / 2
 
 

@@ -2,7 +2,7 @@
 
 A scheme describes a whole network of one width. To initialize a model that exists already, or one layer of it, its
 sizes must be turned into those of a blueprint, and its layers compared with the blueprint's. Both frameworks share this
-part. A factor ω inside an activation is theirs to divide out: where a plan has `plan.omega` and the model has `omega`,
+part. Each divides out the factor ω inside an activation: where a plan has `plan.omega` and the model has `omega`,
 samples are multiplied by `plan.omega / omega`.
 """
 
@@ -58,7 +58,7 @@ def plan_layer(
     - `shape`: `(rows, columns)` of the weights.
     - `moments`: those of the signal, if the scheme uses them for this role.
     - `omega`: the factor inside the activation of this layer, or for an output layer inside those before it.
-    - `options`: others of the scheme.
+    - `options`: other arguments of the scheme.
     - `uneven`: whether a hidden layer may change the width, if the scheme is exact then too.
 
     !!! example
@@ -112,7 +112,7 @@ def plan_layers(
 
 
 def require_fit(layers: Sequence[FoundLayer], plans: Sequence[LayerPlan], scheme: Scheme, *, one_by_one: str) -> None:
-    """See that a model has the layers of a plan, and biases where the scheme draws any.
+    """Check that a model has the layers of a plan, and biases where the scheme draws any.
 
     **Arguments:**
 
@@ -137,7 +137,7 @@ def require_fit(layers: Sequence[FoundLayer], plans: Sequence[LayerPlan], scheme
 
 
 def require_bias(what: str, bias: Any, plan: LayerPlan, scheme: Scheme) -> None:
-    """See that a layer has a bias if the plan has one that is not zero."""
+    """Check that a layer has a bias if the plan has one that is not zero."""
     zero = plan.bias is None or (isinstance(plan.bias, Constant) and not np.any(plan.bias.value))
     if bias is None and not zero:
         raise ValueError(f"{what} has no bias, but {scheme.name} draws it from {plan.bias}; make the layer with a bias")

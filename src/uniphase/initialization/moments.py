@@ -123,7 +123,7 @@ def estimate_moments(field: Field, *, epsilon: float | None = None, noise: float
 def estimate_noise(field: Field) -> float:
     """The standard deviation of white noise in the values of a grid, by `skimage.restoration.estimate_sigma`.
 
-    It goes by the finest wavelet coefficients of each channel, most of which are noise. Fine texture is taken for noise
+    It uses the finest wavelet coefficients of each channel, most of which are noise. Fine texture is taken for noise
     as well, so where the level is known, give it instead. The mean over the channels is returned.
 
     !!! example
@@ -143,8 +143,8 @@ def _without_noise(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The covariance and the slope products of a field, from those of the field with white noise added.
 
-    Noise of the channels is independent, and differences of noise are not detail. What is left may be less than nothing
-    where there is more noise than signal; it then is a thousandth of what was there.
+    Noise of the channels is independent, and differences of noise are not detail. The difference may be negative where
+    there is more noise than signal; it then is a thousandth of what was there.
     """
     channels, axes = products.shape[:2]
     cleaned = _at_least(covariance - noise**2 * np.eye(channels), 1e-3 * covariance)
@@ -383,7 +383,8 @@ def _inverse(covariance: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError as error:
         raise ValueError(
             "epsilon is too small for channels of this size that depend on each other: their covariance cannot be "
-            "inverted; pass a larger epsilon, or none for one that goes by the size of the channels"
+            "inverted; pass a larger epsilon, or leave it out (on the command line: leave out --recipe paper) for a "
+            "ridge relative to the variance"
         ) from error
 
 

@@ -29,6 +29,7 @@ def gradient(network: Network, x: Float[Array, "*batch in_size"]) -> Float[Array
         gradient(network, positions)  # (samples, out_size, 2)
         ```
     """
+    require_coordinates(network, x)
     _, along = jax.linearize(functools.partial(_values, network), x)
     return jnp.stack([along(axis) for axis in _axes(x)], axis=-1)
 
@@ -45,10 +46,10 @@ def laplacian(network: Network, x: Float[Array, "*batch in_size"]) -> Float[Arra
         laplacian(network, positions)  # (samples, out_size)
         ```
     """
+    require_coordinates(network, x)
     if not isinstance(network, CoordinateMLP):
         function = functools.partial(_values, network)
         return sum((_derivatives(function, x, axis)[1] for axis in _axes(x)), start=jnp.zeros((), x.dtype))
-    require_coordinates(network, x)
     return in_columns(functools.partial(_laplacian_of_columns, network), x)
 
 

@@ -20,19 +20,19 @@ from ..initialization.moments import Moments, combine_statistics, estimate_momen
 from ..initialization.schemes import get_scheme
 from ..signals.fields import Field
 from .initialization import fitting_plans
-from .network import CoordinateMLP
+from .network import CoordinateMLP, in_columns, require_coordinates
 from .reading import ReadLayer, as_function, read_layers
 
 # Positions whose Jacobians are held in memory at once.
 _BLOCK = 256
 
 
-def layer_outputs(network: CoordinateMLP, x: Float[Array, " in_size"]) -> list[Float[Array, " _"]]:
-    """The position itself and the output of every layer.
+def layer_outputs(network: CoordinateMLP, x: Float[Array, "*batch in_size"]) -> list[Float[Array, "*batch _"]]:
+    """The positions themselves and the output of every layer.
 
     **Arguments:**
 
-    - `network`, `x`: a network and one position.
+    - `network`, `x`: a network, and one position or a row for each.
 
     !!! example
         ```python
@@ -40,9 +40,10 @@ def layer_outputs(network: CoordinateMLP, x: Float[Array, " in_size"]) -> list[F
         h[-1]  # the channels: network(jnp.zeros(2))
         ```
     """
+    require_coordinates(network, x)
     outputs = [x]
     for layer in network.layers:
-        outputs.append(layer(outputs[-1]))
+        outputs.append(in_columns(layer, outputs[-1]))
     return outputs
 
 
@@ -62,6 +63,9 @@ def jacobian(
         jacobian(network, x, 1, 5)  # through four hidden layers
         ```
     """
+    require_coordinates(network, x)
+    if x.ndim != 1:
+        raise ValueError(f"x has the shape {x.shape}, but jacobian takes one position; call it under jax.vmap for more")
     stop = len(network.layers) if stop is None else stop
     if not 0 <= start <= stop <= len(network.layers):
         raise ValueError(
@@ -79,8 +83,8 @@ def jacobian(
 
 @eqx.filter_jit
 def jacobian_spectra(
-    network: CoordinateMLP, positions: Float[Array, "samples in_size"], start: int = 0, stop: int | None = None
-) -> Float[Array, "samples rank"]:
+    network: CoordinateMLP, positions: Float[Array, "*batch in_size"], start: int = 0, stop: int | None = None
+) -> Float[Array, "*batch rank"]:
     """The singular values of `jacobian` at each position, from the largest to the smallest.
 
     **Arguments:**
@@ -93,9 +97,17 @@ def jacobian_spectra(
         mean_spectrum = jacobian_spectra(network, positions, 1, 5).mean(axis=0)
         ```
     """
-    return jax.lax.map(
-        lambda x: jnp.linalg.svd(jacobian(network, x, start, stop), compute_uv=False), positions, batch_size=_BLOCK
+    spectra = jax.lax.map(
+        lambda x: jnp.linalg.svd(jacobian(network, x, start, stop), compute_uv=False),
+        _rows(network, positions),
+        batch_size=_BLOCK,
     )
+    return spectra.reshape(*positions.shape[:-1], -1)
+
+
+def _rows(network: CoordinateMLP, positions: Float[Array, "*batch in_size"]) -> Float[Array, "samples in_size"]:
+    require_coordinates(network, positions)
+    return positions.reshape(-1, positions.shape[-1])
 
 
 class PhaseStatistics(NamedTuple):
@@ -116,7 +128,7 @@ class PhaseStatistics(NamedTuple):
     squared_slope: float
 
 
-def phase_statistics(network: CoordinateMLP, positions: Float[Array, "samples in_size"]) -> list[PhaseStatistics]:
+def phase_statistics(network: CoordinateMLP, positions: Float[Array, "*batch in_size"]) -> list[PhaseStatistics]:
     """The statistics of the phases of every sine layer.
 
     **Arguments:**
@@ -131,7 +143,7 @@ def phase_statistics(network: CoordinateMLP, positions: Float[Array, "samples in
         ```
     """
     sines = [number for number, layer in enumerate(network.layers, start=1) if layer.activation == "sine"]
-    rows = _phase_sums(network, positions)
+    rows = _phase_sums(network, _rows(network, positions))
     return [PhaseStatistics(number, *map(float, row)) for number, row in zip(sines, rows, strict=True)]
 
 
@@ -150,7 +162,7 @@ def _phase_sums(network: CoordinateMLP, positions: Array) -> list[list[Array]]:
 
 
 def network_moments(
-    network: CoordinateMLP, positions: Float[Array, "samples in_size"], *, epsilon: float | None = None
+    network: CoordinateMLP, positions: Float[Array, "*batch in_size"], *, epsilon: float | None = None
 ) -> Moments:
     """The moments of a network over some positions, as `estimate_moments` for a field, with exact derivatives.
 
@@ -165,7 +177,7 @@ def network_moments(
         network_moments(network, positions).structure_tensor  # against estimate_moments(field).structure_tensor
         ```
     """
-    values, products = _values_and_products(network, positions)
+    values, products = _values_and_products(network, _rows(network, positions))
     values = np.asarray(values, dtype=np.float64)
     covariance = np.atleast_2d(np.cov(values.T, ddof=1))
     return combine_statistics(values.mean(axis=0), covariance, np.asarray(products, np.float64), epsilon=epsilon)
@@ -225,7 +237,7 @@ def diagnose(
 
 
 def _fix(model: Callable[..., Any], layers: list[ReadLayer], moments: Moments) -> str | None:
-    """The call that initializes a model of others, if it fits; otherwise a network of ours replaces it."""
+    """The call that initializes a user's model, if it fits; otherwise the fix is a new CoordinateMLP."""
     if isinstance(model, CoordinateMLP) or not layers:
         return None
     try:

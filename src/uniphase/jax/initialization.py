@@ -24,22 +24,22 @@ def initialize(
 ) -> AnyModel:
     """A copy of an Equinox model with all weights and biases drawn anew.
 
-    The model keeps its activations and its ω. Whatever its ω are, the function that it computes has the law of the
-    scheme's blueprint; a bias that the blueprint does not have is set to zero. Layers may have different widths if the
+    The model keeps its activations and its ω. For any ω, the function that it computes has the law of the scheme's
+    blueprint; a bias that the blueprint does not have is set to zero. Layers may have different widths if the
     scheme is uniform-phase, and must have one width otherwise.
 
     **Arguments:**
 
     - `model`: a `CoordinateMLP`, an `eqx.nn.MLP`, or an `eqx.nn.Sequential` of linear layers and functions.
     - `moments`: those of the signal. Schemes that use no data need none.
-    - `scheme`: a name out of `uniphase.SCHEMES`.
+    - `scheme`: a name in `uniphase.SCHEMES`.
     - `key`: the randomness.
     - `options`: of the scheme. Its `omega` and `hidden_omega` default to those of the model.
 
     **Returns:**
 
     The new model. It can be called under `jit`, and under `vmap` over keys for an ensemble of networks. For models of
-    Flax and Haiku, and for layers in a model of your own, see `uniphase.initializers`.
+    Flax and Haiku, and for single layers of your own model, see `uniphase.initializers`.
 
     !!! example
         ```python

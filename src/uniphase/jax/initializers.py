@@ -15,13 +15,14 @@ class Siren(flax.linen.Module):
     def __call__(self, x):
         for role in ("input", "hidden", "hidden"):
             init = uniphase.initializers.uniform_phase(role, self.moments, omega=self.omega)
-            x = jnp.sin(self.omega * flax.linen.Dense(256, **init._asdict())(x))
+            x = jnp.sin(self.omega * flax.linen.Dense(256, kernel_init=init, bias_init=init)(x))
         init = uniphase.initializers.uniform_phase("output", self.moments)
-        return flax.linen.Dense(3, **init._asdict())(x)
+        return flax.linen.Dense(3, kernel_init=init, bias_init=init)(x)
 ```
 
 Haiku's modules pass no key to their initializers, so each is wrapped:
-`haiku.Linear(256, w_init=lambda shape, dtype: init.kernel_init(haiku.next_rng_key(), shape, dtype))`.
+`with_key = lambda shape, dtype: init(haiku.next_rng_key(), shape, dtype)`, then
+`haiku.Linear(256, w_init=with_key, b_init=with_key)`.
 """
 
 import inspect
@@ -44,18 +45,26 @@ Initializer = Callable[..., Array]
 
 
 class LayerInitializers(NamedTuple):
-    """The two initializers of a layer, under the names that Flax has for them.
+    """The two initializers of a layer, under their names in Flax.
+
+    The pair can be called itself, as `init(key, shape, dtype)`: it draws a kernel for the shape of a matrix, and a bias
+    for that of a vector. Pass it for both; with `kernel_init` alone, Flax sets the biases to zero.
 
     !!! example
         ```python
         init = uniphase.initializers.uniform_phase("hidden", omega=30.0)
         kernel = init.kernel_init(jax.random.key(0), (64, 64), jnp.float32)
         bias = init.bias_init(jax.random.key(1), (64,), jnp.float32)
+        layer = flax.linen.Dense(64, kernel_init=init, bias_init=init)
         ```
     """
 
     kernel_init: Initializer
     bias_init: Initializer
+
+    def __call__(self, key: PRNGKeyArray, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+        """A kernel, or a bias if `shape` has one axis."""
+        return (self.bias_init if len(shape) == 1 else self.kernel_init)(key, shape, dtype)
 
 
 def from_scheme(
@@ -73,15 +82,15 @@ def from_scheme(
 
     **Arguments:**
 
-    - `scheme`: a name out of `uniphase.SCHEMES`.
+    - `scheme`: a name in `uniphase.SCHEMES`.
     - `role`: `"input"` for the layer of the coordinates, `"output"` for the last one, `"hidden"` for all others.
     - `moments`: those of the signal, if the scheme uses them for this role.
     - `omega`: the factor inside the activation of this layer; for an output layer, inside the activations before it.
-    - `fan_in`: the number of inputs of the layer. Needed only where the law of the bias depends on it and neither the
-        shape of the bias nor the moments tell it; an error says so.
-    - `in_axis`, `out_axis`: the axes of a kernel. The default is for `(in, out)`, as Flax and Haiku have it; pass
-        `in_axis=-1, out_axis=-2` for `(out, in)`, as Equinox has it. The same key gives the same function in both.
-    - `options`: others of the scheme.
+    - `fan_in`: the number of inputs of the layer. Needed only where the law of the bias depends on it and it follows
+        neither from the shape of the bias nor from the moments; an error says so.
+    - `in_axis`, `out_axis`: the axes of a kernel. The default is for `(in, out)`, as in Flax and Haiku; pass
+        `in_axis=-1, out_axis=-2` for `(out, in)`, as in Equinox. The same key gives the same function in both.
+    - `options`: other arguments of the scheme.
 
     !!! example
         ```python
@@ -123,7 +132,7 @@ def from_scheme(
 
 
 class _Layer(NamedTuple):
-    """What a user says of a layer."""
+    """The arguments of `from_scheme`."""
 
     scheme: Scheme
     role: Role
@@ -138,7 +147,7 @@ class _Layer(NamedTuple):
         )
 
     def plan_of_bias(self, rows: int) -> LayerPlan:
-        """The plan of the layer, of which a bias tells the outputs alone."""
+        """The plan of the layer, given only the length of the bias."""
         columns = self.fan_in
         if columns is None and self.role == "hidden":
             columns = rows
@@ -149,8 +158,8 @@ class _Layer(NamedTuple):
         narrow, wide = self.plan(rows, 2), self.plan(rows, 4)
         if narrow.bias != wide.bias:
             raise ValueError(
-                f"the biases of {self.role} layers in {self.scheme.name} depend on the number of inputs, which their "
-                "shape does not tell; pass fan_in="
+                f"the biases of {self.role} layers in {self.scheme.name} depend on the number of inputs, which does "
+                "not follow from their shape; pass fan_in="
             )
         return narrow
 
@@ -163,7 +172,7 @@ class _Layer(NamedTuple):
         return draw(law, shape, dtype, key) * (plan.omega / omega)
 
 
-_DOCUMENTATION = """The initializers of a layer as the scheme `{name}` has it.
+_DOCUMENTATION = """The initializers of a layer in the scheme `{name}`.
 
     {summary}
 

@@ -20,7 +20,7 @@ Transposed = tuple[Float[Array, "_ _"] | None, ...]
 
 @functools.cache
 def activation_function(name: str) -> Callable[[Array], Array]:
-    """The activation of a name, as JAX has it."""
+    """The JAX function of an activation."""
     return load_function(get_activation(name).jax)
 
 
@@ -97,7 +97,7 @@ class CoordinateMLP(eqx.Module):
 
     - `blueprint`: what to draw.
     - `dtype`: of the weights. Default: JAX's default floating-point type.
-    - `key`: the randomness. The same key gives the same draws whatever the scales of the laws and whatever ω.
+    - `key`: the randomness. The same key gives the same draws for any scales of the laws and any ω.
 
     !!! example
         ```python
@@ -185,11 +185,22 @@ def in_columns(function: Callable[[Array], Array], x: Float[Array, "*batch size"
 
 def require_coordinates(network: Any, x: Array) -> None:
     """Positions have one row for each, and as many coordinates as the network takes."""
+    require_vectors(network)
     size = getattr(network, "in_size", None)
     if isinstance(size, int) and x.shape[-1:] != (size,):
         raise ValueError(
             f"positions have the shape {x.shape}, but the network takes {size} coordinates; pass (*batch, {size}), "
             "with a row for each position"
+        )
+    if x.ndim == 0:
+        raise ValueError("positions have the shape (); pass (*batch, in_size), with a row for each position")
+
+
+def require_vectors(network: Any) -> None:
+    """A network takes positions as vectors, even if they have a single coordinate."""
+    if getattr(network, "in_size", None) == "scalar":
+        raise ValueError(
+            f"the {type(network).__name__} has in_size='scalar', but a position is a vector; make it with in_size=1"
         )
 
 

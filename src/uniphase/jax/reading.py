@@ -93,7 +93,7 @@ def as_function(model: Callable[..., Any]) -> Callable[[np.ndarray], np.ndarray]
 
 
 def require_whole(model: Any, layers: Sequence[ReadLayer]) -> None:
-    """See that a model is the layers read from it and nothing else: a class of others can override anything.
+    """Check that a model is the layers read from it and nothing else: a user's subclass can override anything.
 
     Both are compared with random weights, so that those of the model may be anything, even traced.
     """

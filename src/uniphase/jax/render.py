@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from ..signals.fields import Align, Extent, Field, Grid, Sampling
 from ..signals.metrics import Metrics, evaluate
 from .derivatives import gradient, laplacian
-from .network import Network, dtype_of, evaluate_rows, widest_layer
+from .network import Network, dtype_of, evaluate_rows, require_vectors, widest_layer
 
 Derivative = Literal["gradient", "laplacian"]
 
@@ -68,6 +68,7 @@ def render(
         thumbnail = render(network, (8, 8), average=True, nodes=18)
         ```
     """
+    require_vectors(network)
     shape, dtype = tuple(map(operator.index, shape)), dtype_of(network)
     in_size = getattr(network, "in_size", len(shape))
     if len(shape) != in_size or not shape or min(shape) < 1:

@@ -192,7 +192,7 @@ class ReferenceRun(SingleRun):
 
     @property
     def label(self) -> str:
-        return f"{self.signal.label} bicubic"
+        return f"{self.signal.label} {'cubic spline' if self.signal.name == 'bach' else 'bicubic'}"
 
     def effective(self) -> dict[str, Any]:
         return {"signal": dict(vars(self.signal))}

@@ -21,7 +21,10 @@ _POINTS = 2000
 
 def require_matplotlib() -> None:
     """Raise an ImportError if Matplotlib is missing: before the work whose result will be drawn, not after it."""
-    import matplotlib.figure  # noqa: F401
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError('figures need matplotlib; pip install "uniphase[cli]"', name=error.name) from error
 
 
 def new_figure(width: float, height: float) -> "Figure":

@@ -52,7 +52,7 @@ def decode_sound(path: FilePath) -> tuple[Float[np.ndarray, "samples channels"],
 
 
 def declared_seconds(container: Any, stream: Any) -> float | None:
-    """How long a container says that a stream is, where that is no estimate."""
+    """How long a container says that a stream is, unless that is an estimate."""
     if stream.duration is None and len(container.streams) == 1 and container.duration is not None:
         return container.duration / 1e6
     return float(stream.duration * stream.time_base) if stream.duration is not None and stream.frames else None

@@ -34,7 +34,7 @@ class Grid:
         It is kept as it is (dtype, memory map), never copied. A sample with NaN in one of its channels is missing: it
         is neither fitted nor counted.
     - `extents`: the interval `(low, high)` that each axis spans, or one interval for all axes. The default stretches
-        every axis to (-1, 1); for equal spacing along all axes, as `image` and `array` have it, pass
+        every axis to (-1, 1); for equal spacing along all axes, as from `image` and `array`, pass
         `square_extents(shape)`.
     - `align`: where the samples lie in their interval. `"centers"`: in the middle of `n` equal cells, as the pixels of
         a photo. `"corners"`: evenly from one end to the other, both included.

@@ -2,8 +2,8 @@
 
 `FORMATS` has an entry for each kind of file; a new one needs a reader, a writer and an entry there.
 
-A file that is not what its suffix says raises a single line that starts with its path, and whatever is left out of a
-file (alpha, further frames) is said in a warning. A file is written whole or not at all.
+A file that is not what its suffix says raises a single line that starts with its path, and a warning names all that is
+left out of a file (alpha, further frames). A file is written whole or not at all.
 """
 
 from collections.abc import Callable

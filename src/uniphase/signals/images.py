@@ -1,4 +1,4 @@
-"""Images: PNG, JPEG, TIFF, WebP and whatever else Pillow opens, as a `Grid` of pixels."""
+"""Images: PNG, JPEG, TIFF, WebP and all else that Pillow opens, as a `Grid` of pixels."""
 
 import os
 import warnings
@@ -63,7 +63,7 @@ def image(
     - `space`: `"gray"`, `"rgb"` or `"lab"` (CIELAB of sRGB). Default: gray or RGB, as stored.
     - `align`: as for `Grid`.
     - `extents`: as for `Grid`. Default: square pixels, by `square_extents` of the image as stored. The paper's images
-        have (-1, 1) along both axes, whatever their shape.
+        have (-1, 1) along both axes, whether or not they are square.
     - `mask`: an image or an array of the same size, white or true where pixels are missing: these become NaN, and are
         neither fitted nor counted.
     - `alpha`: `"mask"` for pixels that are missing where they are more than half transparent.

@@ -12,7 +12,7 @@ from .fields import Align, Grid
 from .paths import FilePath, atomic_path, reading
 from .sources import Extents, Source, require_finite_floats, require_package, require_suffix, resized, values_of
 
-# Those that libsndfile opens; whatever else holds a sound is left to PyAV.
+# Those that libsndfile opens; all others are left to PyAV.
 _SNDFILES = (".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".oga", ".ogg", ".opus", ".w64", ".wav")
 SOUNDS = (*_SNDFILES, ".aac", ".m4a", ".mka", ".weba", ".wma")
 WRITTEN_SOUNDS = (".flac", ".wav")

@@ -39,7 +39,7 @@ def _npz_array(path: str, name: str | None) -> np.ndarray:
         with reading(path, kind, fix):
             file = np.load(stack.enter_context(open(path, "rb")), allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it is a single array, as NPY has it")
+                raise ValueError("it is a single array, as in NPY")
         name = _chosen(path, name, file.files)
         with explaining(path, kind, fix):
             return _require_real(file[name])

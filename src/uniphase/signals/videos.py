@@ -55,7 +55,7 @@ def video(
     - `space`: `"gray"`, `"rgb"` or `"lab"`, as for `image`. Default: gray or RGB, as stored.
     - `rate`: frames per second, for an array only.
     - `align`: as for `Grid`.
-    - `extents`: as for `Grid`. Default: (-1, 1) in time, whatever the duration, and square pixels by `square_extents`
+    - `extents`: as for `Grid`. Default: (-1, 1) in time for any duration, and square pixels by `square_extents`
         of a frame. A uniform-phase network does not depend on this choice.
 
     !!! example
@@ -151,7 +151,7 @@ def write_video(
 
 
 def require_rate(path: FilePath, rate: float | None) -> None:
-    """Raise an error if a video cannot be written to this path with so many frames per second."""
+    """Raise an error if a video cannot be written to this path at this frame rate."""
     if rate is None or not 0 < rate < math.inf:
         raise ValueError(f"{path}: rate is {rate}; pass the frames per second, e.g. rate=25")
     if Path(path).suffix.lower() not in GIFS:

@@ -1,7 +1,7 @@
 """Network files: the format `.uniphase`, for all frameworks.
 
 A `.uniphase` file is a safetensors file whose tensors are named `layers.0.weight`, `layers.0.bias` and so on, and whose
-metadata hold one JSON text under the key `uniphase`. Other programs can read it with safetensors and JSON alone.
+metadata hold one JSON string under the key `uniphase`. Other programs can read it with safetensors and JSON alone.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from .structure import read_structure, zeros
 # Increased when older versions would misread the file. What they can ignore, such as a new key, needs no increase.
 FORMAT = 1
 
-NOT_THE_BLUEPRINT = "the network does not follow the blueprint; pass the one that it was drawn from, or none"
+NOT_THE_BLUEPRINT = "the network does not match the blueprint; pass the right one, or leave it out"
 
 # The metadata's key; for errors, what the file should have been, and the fix.
 _KEY, _NETWORK = "uniphase", ("a uniphase network", "get a whole copy, or save the network again")
@@ -225,7 +225,7 @@ def write_tensors(path: FilePath, tensors: Mapping[str, np.ndarray], key: str, h
         text = json.dumps(header, allow_nan=False, default=lambda value: value.tolist())  # NumPy's numbers and arrays
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{path}: the header does not fit JSON ({error}); use texts, finite numbers and lists"
+            f"{path}: the header does not fit JSON ({error}); use strings, finite numbers and lists"
         ) from error
     with atomic_path(path) as temporary:
         temporary.write_bytes(save(dict(tensors), {key: text}))

@@ -39,7 +39,7 @@ def zeros(blueprint: Blueprint) -> Blueprint:
 
 
 def same_structure(blueprint: Blueprint, other: Blueprint) -> bool:
-    """Whether two blueprints have the same layers, whatever their names and their distributions."""
+    """Whether two blueprints have the same layers, apart from their names and distributions."""
     return zeros(blueprint).layers == zeros(other).layers
 
 

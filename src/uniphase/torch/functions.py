@@ -11,7 +11,7 @@ def sincos(z: Tensor) -> Tensor:
 
 
 def gelu(z: Tensor) -> Tensor:
-    """GELU in the form with tanh, as JAX has it by default."""
+    """GELU in the form with tanh, the default in JAX."""
     return F.gelu(z, approximate="tanh")
 
 

@@ -2,7 +2,7 @@
 
 `initialize_` takes a whole model. For single layers, there is a function for every scheme, with the name of the scheme
 and an underscore. A factor ω inside an activation is divided out, so that the function that the model computes has the
-distribution of the scheme's blueprint, whatever its ω.
+distribution of the scheme's blueprint, for any ω.
 """
 
 import inspect
@@ -33,7 +33,7 @@ def initialize_(
 ) -> AnyModel:
     """Draw all weights and biases of a model again, in place.
 
-    The model keeps its activations, its ω and its biases. Whatever its ω are, the function that it computes has the
+    The model keeps its activations, its ω and its biases. For any ω, the function that it computes has the
     distribution of the scheme's blueprint; a bias that the blueprint does not have is set to zero.
 
     **Arguments:**
@@ -41,7 +41,7 @@ def initialize_(
     - `model`: a module of linear layers of one width with activations between them: `nn.Sequential`, SIREN's code and
         its descendants, a `CoordinateMLP`. For one that cannot be read, a list of `(linear, activation, omega)`.
     - `moments`: those of the signal. Schemes that do not depend on the data need none.
-    - `scheme`: a name out of `uniphase.SCHEMES`.
+    - `scheme`: a name in `uniphase.SCHEMES`.
     - `generator`: the randomness. Default: PyTorch's own.
     - `options`: of the scheme. Its `omega` and `hidden_omega` default to those of the model.
 
@@ -71,7 +71,7 @@ _DOCUMENTATION = """Draw one linear layer in place as the scheme `{name}` does.
     **Arguments:**
 
     - `layer`: an `nn.Linear`.
-    - `role`: where it stands: `"input"`, `"hidden"` or `"output"`.
+    - `role`: its place in the model: `"input"`, `"hidden"` or `"output"`.
     - `moments`: those of the signal, if the scheme depends on the data and the layer is the first or the last.
     - `omega`: the factor inside the activation of this layer, or for the last layer inside those before it.
     - `generator`: the randomness. Default: PyTorch's own.
@@ -105,7 +105,7 @@ def _layer_initializer(name: str):
         if shape != (plan.rows, plan.columns):
             raise ValueError(
                 f"layer maps {layer.in_features} to {layer.out_features}, but a layer of the role {role!r} in {name} "
-                f"maps {plan.columns} to {plan.rows}; pass role='input', 'hidden' or 'output' as it stands"
+                f"maps {plan.columns} to {plan.rows}; pass role='input', 'hidden' or 'output' as in the model"
             )
         require_bias(f"layer {layer}", layer.bias, plan, scheme)
         _fill_(layer.weight, layer.bias, plan, 1.0 if role == "output" else omega, generator)

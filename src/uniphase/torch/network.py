@@ -15,7 +15,7 @@ from ..initialization.distributions import Distribution
 
 @functools.cache
 def activation_function(name: str) -> Callable[[Tensor], Tensor]:
-    """The activation of a name, as PyTorch has it."""
+    """The PyTorch function of an activation."""
     return load_function(get_activation(name).torch)
 
 

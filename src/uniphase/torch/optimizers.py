@@ -25,7 +25,7 @@ def param_groups(model: Model, lr: float, base_width: int) -> list[dict[str, Any
     """Groups for an optimizer whose best rate then changes little with the width (μP).
 
     Hidden matrices and the output weights get the rate `lr · base_width / width`; the input weights, the biases and
-    whatever else is trained get `lr`.
+    all else that is trained get `lr`.
 
     **Arguments:**
 

@@ -118,7 +118,7 @@ def _run(model: nn.Module) -> tuple[Tensor, Tensor]:
         positions = (2 * torch.rand(7, in_size, generator=generator, dtype=torch.float64) - 1).to(matrices[0])
         try:
             outputs = model(positions)
-        except Exception as error:  # whatever the model raises
+        except Exception as error:  # a user's model may raise anything
             failure = _reason(error)
             continue
         outputs = outputs[0] if isinstance(outputs, tuple | list) else outputs

@@ -148,7 +148,7 @@ class Averages:
         return SampledAverages(samples, regions, np.asarray(self.variance, dtype))
 
     def draw(self, key: PRNGKeyArray, n: int) -> PyTree:
-        """Some observations: their indices, what each counts, and two positions in the region of each."""
+        """Some observations: their indices, the weight of each, and two positions in the region of each."""
         return self._prepared.draw(key, n)
 
     def loss(self, network: Network, batch: PyTree) -> Float[Array, " n"]:

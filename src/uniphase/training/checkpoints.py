@@ -62,7 +62,10 @@ def load_state(path: FilePath, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
         stored, header = metadata["leaves"], metadata["header"]
     for ours, theirs in itertools.zip_longest(expected, stored, fillvalue="nothing"):
         if ours != theirs:
-            raise ValueError(f"{path}: has {theirs} where like has {ours}; resume with the settings of the saved run")
+            raise ValueError(
+                f"{path}: the checkpoint has {theirs}, but this run needs {ours}; resume with the settings of the "
+                "saved run"
+            )
     leaves = [_from_bits(tensors[str(i)], leaf) for i, leaf in enumerate(jax.tree.leaves(like))]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), header
 

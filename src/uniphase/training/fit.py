@@ -3,10 +3,13 @@
 The rule is `default_recipe`: Muon in the units of the signal, at a rate that depends on the depth alone.
 """
 
+import difflib
+import inspect
 import math
+import operator
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -19,13 +22,14 @@ from numpy.typing import ArrayLike
 
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
-from ..initialization.schemes import get_scheme
-from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows
-from ..jax.render import evaluate_network
+from ..initialization.schemes import get_scheme, require_omega
+from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows, require_vectors
+from ..jax.render import predict
 from ..recipe import Optimizer, Recipe, Units, default_recipe, default_sampling, default_size, position_moments
 from ..signals.arrays import array
 from ..signals.datasets import load
 from ..signals.fields import Extent, Field, Grid, Points, Sampling
+from ..signals.metrics import Metrics, evaluate
 from ..signals.paths import FilePath
 from .averages import Averages
 from .identity import identify
@@ -47,6 +51,7 @@ def fit(
     /,
     *,
     scheme: str = ...,
+    omega: float | None = ...,
     width: int | None = ...,
     depth: int | None = ...,
     size: int | None = ...,
@@ -89,6 +94,7 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
 
     - `signal`: the name or the path of an image, a sound or an array; or an array; or a field.
     - `scheme`, `width`, `depth`: the initialization, and the size of the network. Default: by the signal.
+    - `omega`: the frequency ω of the sines, for a scheme that has one. Default: the scheme's own.
     - `size`: resize the signal first, so that its longest axis has this many samples.
     - `samples`: `"points"` or `"averages"`, what the samples are fitted as. Default: `default_sampling`.
     - `noise`: the standard deviation of noise in the signal, which is then not learned; see `Values`.
@@ -133,13 +139,41 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
         result = fit(network, loss, optimizer=optax.adam(1e-3), steps=20)
         ```
     """
+    if terms is None and isinstance(network, eqx.Module):
+        raise ValueError("fit got a network but no terms; call fit(network, field)")
+    _require_options(options, alone=terms is None)
+    if "seed" in options:
+        options["seed"] = _as_seed(options["seed"])
     return _fit_signal(network, **options) if terms is None else _fit_network(network, terms, **options)
+
+
+def _require_options(options: Mapping[str, Any], *, alone: bool) -> None:
+    """Raise an error for options that `fit` does not have, or not for a signal alone or for a network."""
+    known, others = (_OF_SIGNAL, _OF_NETWORK) if alone else (_OF_NETWORK, _OF_SIGNAL)
+    for name in options:
+        if name in others and name not in known:
+            raise TypeError(f"{name} is an option of fit({'network, terms' if alone else 'signal'}) only; leave it out")
+        if name not in known:
+            closest = " or ".join(difflib.get_close_matches(name, known))
+            fix = f"did you mean {closest}?" if closest else f"its options are {', '.join(known)}"
+            raise TypeError(f"fit has no option {name!r}; {fix}")
+
+
+def _as_seed(seed: Any) -> int:
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**32:
+        raise ValueError(f"seed is {seed!r}; it must be an integer between 0 and 2³² - 1")
+    return number
 
 
 def _fit_signal(
     signal: Any,
     *,
     scheme: str = "uniform-phase",
+    omega: float | None = None,
     width: int | None = None,
     depth: int | None = None,
     size: int | None = None,
@@ -150,18 +184,15 @@ def _fit_signal(
     moments: Moments | None = None,
     **options: Any,
 ) -> Fit:
-    if isinstance(signal, eqx.Module):
-        raise ValueError("a network was passed without what to fit it to; pass fit(network, field)")
-    _require_seed(seed)
+    require_omega(omega, [scheme])
     field = _as_field(signal, size)
     values = Values(field, moments, noise)
     default_width, default_depth = default_size(field)
-    entry = get_scheme(scheme)
-    blueprint = entry.blueprint(
+    blueprint = get_scheme(scheme).blueprint(
         values.signal_moments,
         width=default_width if width is None else width,
         depth=default_depth if depth is None else depth,
-        **(entry.sound if getattr(field, "medium", None) == "sound" else {}),
+        **get_scheme(scheme).frequencies(omega, sound=getattr(field, "medium", None) == "sound"),
     )
     network = CoordinateMLP(blueprint, key=jax.random.key(seed))
     if progress and "callback" not in options:
@@ -181,7 +212,7 @@ def observe(field: Field, samples: Sampling, moments: Moments | None = None, noi
 def _as_field(signal: Any, size: int | None) -> Field:
     if isinstance(signal, Grid | Points):
         if size is not None:
-            raise ValueError(f"size is {size}, but a field is fitted as it is; load the signal at that size")
+            raise ValueError(f"size is {size}, but a field is not resized; load the signal at that size")
         return signal
     if isinstance(signal, str | os.PathLike):
         return load(signal, size=size)
@@ -190,9 +221,8 @@ def _as_field(signal: Any, size: int | None) -> Field:
 
 def _progress_line(progress: Progress) -> None:
     """One line, written over itself."""
-    last = progress.step == progress.steps
     line = f"step {progress.step}/{progress.steps}  SNR {progress.snr_db:.2f} dB  {progress.seconds_left:.0f} s left"
-    print(f"\r{line:<60}", end="\n" if last else "", file=sys.stderr, flush=True)
+    print(f"\r{line:<60}", end="" if progress.stop is None else "\n", file=sys.stderr, flush=True)
 
 
 def _fit_network(
@@ -214,7 +244,6 @@ def _fit_network(
     checkpoint_seconds: float = 10.0,
     resume: bool = False,
 ) -> Fit:
-    _require_seed(seed)
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds is {seconds}; it must be positive")
     if target_db is not None and not math.isfinite(target_db):
@@ -243,10 +272,11 @@ def _fit_network(
     del training, problem, prepared  # and with them the samples on the device, before the predictions take as much
     prediction, metrics = (None, None) if observed is None else observed.measure(fitted)
     averages = isinstance(observed, Averages)
+    test_prediction, test_metrics = (None, None) if test is None else _measure(fitted, test, averages)
     return Fit(
         fitted,
         metrics,
-        None if test is None else evaluate_network(fitted, test, average=averages and isinstance(test, Grid)),
+        test_metrics,
         plan.scale * losses[: state.step].astype(np.float64),
         stop,  # pyright: ignore[reportArgumentType]
         state.step,
@@ -257,8 +287,18 @@ def _fit_network(
         "averages" if averages else "points",
         None if observed is None else observed.signal_moments,
         blueprint,
-        prediction if prediction is not None and prediction.size <= _KEPT else None,
+        _kept(prediction),
+        _kept(test_prediction),
     )
+
+
+def _measure(network: Network, field: Field, averages: bool) -> tuple[np.ndarray, Metrics]:
+    prediction = predict(network, field, average=averages and isinstance(field, Grid))
+    return prediction, evaluate(prediction, field)
+
+
+def _kept(prediction: np.ndarray | None) -> np.ndarray | None:
+    return prediction if prediction is not None and prediction.size <= _KEPT else None
 
 
 def _plan(
@@ -291,38 +331,39 @@ def _least_loss(terms: Sequence[Any]) -> float | None:
     return 0.01 if all(isinstance(term, Values | Averages) for term in terms) else None
 
 
-def _require_seed(seed: int) -> None:
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed is {seed}; it must lie between 0 and 2³² - 1")
-
-
 def _with_moments(term: Any, moments: Moments | None) -> Any:
     if isinstance(term, Values | Averages) and term.moments is None and moments is not None:
         return replace(term, moments=moments)
     return term
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _require_sizes(network: Network, field: Values | Averages) -> None:
     """The network takes the field's coordinates, and gives its channels."""
+    require_vectors(network)
     position = jax.ShapeDtypeStruct((1, field.in_size), dtype_of(network))
     try:
         found = eqx.filter_eval_shape(evaluate_rows, network, position).shape[1]
-    except Exception as error:  # whatever somebody's network raises
+    except Exception as error:  # a user's network may raise anything
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
-            f"the network does not take positions of {field.in_size} coordinates, as the field has ({reason}); draw it "
-            "from the moments of the field"
+            f"the field has {_counted(field.in_size, 'coordinate')}, but the network does not accept such positions "
+            f"({reason}); draw it from the moments of the field"
         ) from error
     if found != field.out_size:
         raise ValueError(
-            f"the network has {found} channels, but the field has {field.out_size}; draw it from the moments of the "
-            "field"
+            f"the network has {_counted(found, 'channel')}, but the field has {field.out_size}; draw it from the "
+            "moments of the field"
         )
     moments = field.moments
     if moments is not None and (moments.in_size, moments.out_size) != (field.in_size, field.out_size):
         raise ValueError(
-            f"moments are those of {moments.in_size} coordinates and {moments.out_size} channels, but the field has "
-            f"{field.in_size} and {field.out_size}; pass its own, or none"
+            f"moments are those of {_counted(moments.in_size, 'coordinate')} and "
+            f"{_counted(moments.out_size, 'channel')}, but the field has {field.in_size} and {field.out_size}; pass "
+            "its own, or leave them out"
         )
 
 
@@ -348,7 +389,7 @@ def _recipe(
     recipe = default_recipe(observed, layered) if recipe is None else recipe
     if recipe.optimizer == "muon" and layered is None and optimizer is None:
         raise ValueError(
-            f"the recipe has Muon in units of the layers, but {type(network).__name__} is no CoordinateMLP; pass "
+            f"recipe.optimizer is 'muon', which needs a CoordinateMLP; the network is a {type(network).__name__}. Pass "
             "optimizer=, or a recipe with adam"
         )
     if optimizer is not None:
@@ -363,7 +404,7 @@ def _units(network: CoordinateMLP, terms: Sequence[Any], moments: Moments | None
     moments = next((term.signal_moments for term in terms if isinstance(term, Values | Averages)), moments)
     if not found or moments is None:
         raise ValueError(
-            "the default optimizer goes by the positions and the moments of a signal, and these terms have none; pass "
+            "the default optimizer needs positions and moments, which these terms do not define; pass "
             "domain=[(low, high), ...] and moments=prescribe_moments(...), or an optimizer="
         )
     means = np.stack([np.asarray(mean, np.float64) for mean, _ in found])
@@ -384,3 +425,19 @@ class RecipeRule:
             return self.given
         direction = muon_in_units(network, settings) if self.name == "muon" else optax.scale_by_adam()
         return optax.chain(direction, optax.scale(-1.0))
+
+
+def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+# The options of `fit(network, terms)` and of `fit(signal)`, which makes the blueprint itself.
+_OF_NETWORK = _keywords(_fit_network)
+_OF_SIGNAL = {name: each for name, each in (_keywords(_fit_signal) | _OF_NETWORK).items() if name != "blueprint"}
+
+# What `help` and editors show: every option by its name and default.
+fit.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]
+    [*list(inspect.signature(fit).parameters.values())[:2], *(_OF_SIGNAL | _OF_NETWORK).values()],
+    return_annotation=Fit,
+)

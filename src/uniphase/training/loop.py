@@ -27,7 +27,7 @@ class State:
 
     - `parameters`, `optimizer`: after `step` steps, which took `seconds`.
     - `latest`, `best`: the mean loss of the latest call, and the least of all calls.
-    - `rate_scale`, `retreats`: what is left of the rate after so many returns from a divergence.
+    - `rate_scale`, `retreats`: factor on the learning rate, and number of divergences so far.
     """
 
     parameters: PyTree
@@ -158,5 +158,6 @@ class Training:
         )
         recent = np.asarray(losses)[:count]
         self.losses[state.step : state.step + count] = recent
-        latest = float(recent.mean())
+        with np.errstate(over="ignore"):  # a loss near the end of float32 has diverged, which the plan sees
+            latest = float(recent.mean())
         return replace(state, parameters=parameters, optimizer=optimizer, step=state.step + count, latest=latest)

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,20 +16,23 @@ from .loop import State
 
 # Steps of one call of the compiled loop. The guard looks at their mean loss, so it is part of what a fit computes.
 _CALL = 10
-# A fit that comes to this many times its best loss has diverged; after so many halvings of the rate it is given up.
+# A fit diverges when its loss exceeds this multiple of its best; it stops after this many retries.
 _EXPLOSION, _RETRIES = 10.0, 5
-# Losses that scatter around zero are averaged over so many steps, if need be.
+# Losses that scatter around zero are averaged over this many steps, if need be.
 _NOISY_STEPS = 100
 _TELL_SECONDS = 0.5
 
+Stop = Literal["steps", "seconds", "target", "noise"]
+
 
 class Progress(NamedTuple):
-    """What a callback of `fit` is told about the latest steps.
+    """The progress of a fit, as passed to `callback`.
 
     - `step`, `steps`: how far the fit is.
     - `mse`, `snr_db`, `psnr_db`: of the latest steps. For terms other than the values of a field, `mse` is the loss and
         `psnr_db` is NaN.
     - `steps_per_second`, `seconds_left`: speed, and the time that is left.
+    - `stop`: why the fit ends, as `Fit.stop`; `None` while it goes on.
     """
 
     step: int
@@ -39,6 +42,7 @@ class Progress(NamedTuple):
     psnr_db: float
     steps_per_second: float
     seconds_left: float
+    stop: Stop | None = None
 
 
 class Diverged(RuntimeError):
@@ -86,38 +90,46 @@ class FallingPlan:
         if state.latest < best + (_EXPLOSION - 1) * max(abs(best), least):  # nan is not less either
             return replace(state, best=min(state.best, state.latest))
         retreats = state.retreats + 1
-        message = f"the loss exploded at step {state.step}"
         if retreats > _RETRIES:
-            raise Diverged(f"{message}, for the {retreats}th time although the rate was halved each time; lower it")
-        warnings.warn(f"{message}; going on from step {good.step} with half the rate", stacklevel=2)
+            raise Diverged(
+                f"the fit diverged {retreats} times, although the learning rate was halved each time; start with a "
+                "lower one"
+            )
+        warnings.warn(
+            f"the loss exploded at step {state.step}; going on from step {good.step} with half the rate", stacklevel=2
+        )
         return replace(good, rate_scale=state.rate_scale / 2, retreats=retreats, seconds=state.seconds)
 
     def after_call(self, state: State) -> str | None:
-        now = time.perf_counter()
-        due = now - self.told[0] > _TELL_SECONDS or state.step == self.steps
-        if self.callback is not None and due:
-            self.callback(self._progress(state))
+        now, stop = time.perf_counter(), self._stop(state)
+        if self.callback is not None and (stop is not None or now - self.told[0] > _TELL_SECONDS):
+            self.callback(self._progress(state, stop))
             self.told[0] = now
+        return stop
+
+    def _stop(self, state: State) -> Stop | None:
         if self.target_db is not None and _decibels(state.latest) >= self.target_db:
             return "target"
         if state.latest <= self.noise:
             return "noise"
-        return "seconds" if self.seconds is not None and state.seconds >= self.seconds else None
+        if self.seconds is not None and state.seconds >= self.seconds:
+            return "seconds"
+        return "steps" if state.step == self.steps else None
 
-    def _progress(self, state: State) -> Progress:
+    def _progress(self, state: State, stop: Stop | None) -> Progress:
         mse, peak = self.scale * state.latest, math.nan
         if self.value_range is not None:
             low, high = self.value_range
             peak = _decibels(mse / (high - low) ** 2) if high > low else math.inf
         speed = state.step / state.seconds
-        left = (self.steps - state.step) / speed
+        left = (self.steps - state.step) / speed if stop is None else 0.0
         left = left if self.seconds is None else min(left, max(0.0, self.seconds - state.seconds))
-        return Progress(state.step, self.steps, mse, _decibels(state.latest), peak, speed, left)
+        return Progress(state.step, self.steps, mse, _decibels(state.latest), peak, speed, left, stop)
 
 
 def _clear_mean(losses: np.ndarray) -> float:
     """The mean of the latest losses: of more of them where that of a few does not stand out from its scatter."""
-    more = losses[-_NOISY_STEPS:].astype(np.float64)
+    more = losses[-_NOISY_STEPS:].astype(np.float64)  # whose squares do not overflow
     few = more[-_CALL:]
     return float(few.mean() if few.mean() > few.std() else more.mean())
 

@@ -2,7 +2,7 @@
 
 Unlike `fit` it chooses nothing, guards against nothing and keeps everything: the loss of every step before its update,
 whether finite or not, is the result. Networks may differ in their numbers, in ω and in their rates; so a sweep over
-21 rates or 21 frequencies is compiled once. Up to rounding, what a network comes to does not depend on those beside it.
+21 rates or 21 frequencies is compiled once. Up to rounding, the result of a network does not depend on the others.
 """
 
 import os
@@ -29,12 +29,12 @@ from .sampling import Samples
 from .step import Problem, initial_state
 from .terms import SampledValues, field_identity
 
-# Steps of one call of the compiled loop: at most so many, and few enough to come back after about so many seconds.
+# Steps of one call of the compiled loop: at most this many, and few enough to take about this many seconds.
 _CALL, _CALL_SECONDS = 200, 1.0
 
 
 class ProtocolFit(NamedTuple):
-    """What became of a network in `fit_together`.
+    """The result of one network in `fit_together`.
 
     - `network`: after the last step.
     - `losses`: the mean squared error of every step, before its update.
@@ -58,7 +58,7 @@ def fit_together(
     resume: bool = False,
     callback: Callable[[int], Any] | None = None,
 ) -> list[ProtocolFit]:
-    """Train networks by full-batch Adam (β₁ = 0.9, β₂ = 0.999), each by itself.
+    """Train networks by full-batch Adam (β₁ = 0.9, β₂ = 0.999), independently of each other.
 
     **Arguments:**
 
@@ -183,7 +183,7 @@ def _trained(network: CoordinateMLP) -> PyTree[bool]:
 
 
 def _without_omegas(network: CoordinateMLP) -> CoordinateMLP:
-    """The structure of a network, the same whatever its ω: only shapes stand for its arrays."""
+    """The structure of a network, the same for any ω, with shapes in place of its arrays."""
     zero, plans = Constant(0.0), []
     for layer in network.layers:
         rows, columns = layer.weight.shape
@@ -206,7 +206,7 @@ def _stacked_rates(
 
 def _require_alike(networks: Sequence[CoordinateMLP], rates: Sequence[Rates], field: Field, steps: int) -> None:
     if not networks or len(rates) != len(networks):
-        raise ValueError(f"there are {len(networks)} networks and {len(rates)} rates; pass one of each, or more")
+        raise ValueError(f"there are {len(networks)} networks and {len(rates)} rates; pass one rate for each network")
     if steps < 1:
         raise ValueError(f"steps is {steps}; it must be at least 1")
     first = _shape(networks[0])

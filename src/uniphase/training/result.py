@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -17,11 +17,10 @@ from ..signals.fields import Field, Grid, Sampling
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath
 from ..storage.network_file import NetworkFile
+from .plan import Stop
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Stop = Literal["steps", "seconds", "target", "noise"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,8 @@ class Fit:
     - `field`, `moments`, `blueprint`: what it was fitted to, and what the network was drawn from, where that is known.
     - `sampling`: `"averages"` if the samples were fitted as averages, otherwise `"points"`. The metrics and the
         prediction are measured in the same kind.
-    - `prediction`: the values of the network at the samples of the field; `None` if they are too many to be kept.
+    - `prediction`, `test_prediction`: the values of the network at the samples of the field, and of the test field;
+        `None` if they are too many to be kept.
 
     !!! example
         ```python
@@ -63,6 +63,7 @@ class Fit:
     moments: Moments | None
     blueprint: Blueprint | None
     prediction: np.ndarray | None
+    test_prediction: np.ndarray | None
 
     def render(self, shape: Sequence[int] | None = None, **options: Any) -> Float[np.ndarray, "..."]:
         """The network on a grid over the domain of the field, as a camera would see it.
@@ -116,9 +117,11 @@ class Fit:
 
     def plot(self) -> "Figure":
         """A figure of the field, the fit, the error and the losses. It needs matplotlib."""
+        from ..plots.drawing import require_matplotlib
         from ..plots.preview import preview_figure
         from ..plots.scatter import surface_shape
 
+        require_matplotlib()
         field = self._require_field("plot")
         assert self.metrics is not None
         prediction = self.prediction
@@ -130,5 +133,7 @@ class Fit:
 
     def _require_field(self, method: str) -> Field:
         if self.field is None:
-            raise ValueError(f"{method} needs a field, and none was among the terms; use uniphase.render and others")
+            raise ValueError(
+                f"{method} needs a field, and none was among the terms; call uniphase.render(result.network, shape)"
+            )
         return self.field

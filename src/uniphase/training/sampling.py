@@ -51,7 +51,7 @@ class Samples(eqx.Module):
         return Samples(stored, None, numbers, None, len(values), dtype)
 
     def draw(self, key: PRNGKeyArray, n: int) -> tuple[Int[Array, " drawn"], Float[Array, " drawn"]]:
-        """Indices of about `n` samples, and what each counts: 1 on average, and 0 for the padding of a shard."""
+        """Indices of about `n` samples, and the weight of each: 1 on average, and 0 for the padding of a shard."""
         shards, size, _ = self.values.shape
         keys = jax.random.split(key, shards)
         local = jax.vmap(lambda key: choose(key, size, min(size, -(-n // shards))))(keys)  # (shards, drawn of a shard)
@@ -105,10 +105,10 @@ def block_size(width: int) -> int:
 
 
 def cut(batch: PyTree, size: int, block: int) -> tuple[PyTree, Float[Array, "blocks n"] | None]:
-    """A batch of `size` observations in equal blocks, along a new first axis, and what each observation counts.
+    """A batch of `size` observations in equal blocks, along a new first axis, and the weight of each observation.
 
-    Every device has its share of every block. A block may repeat observations to be as long as the others; they count
-    0 then. `None` if none is repeated.
+    Every device has its share of every block. A block may repeat observations to be as long as the others, with the
+    weight 0. No weights, `None`, if none is repeated.
     """
     shards = jax.device_count() if size % jax.device_count() == 0 else 1
     share = size // shards

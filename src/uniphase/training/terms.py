@@ -132,7 +132,7 @@ class Values:
         return SampledValues(Samples.of(self.field, dtype), np.asarray(self.variance, dtype))
 
     def draw(self, key: PRNGKeyArray, n: int) -> PyTree:
-        """Indices of some samples, and what each counts."""
+        """Indices of some samples, and the weight of each."""
         return self._prepared.draw(key, n)
 
     def loss(self, network: Network, batch: PyTree) -> Float[Array, " n"]:
@@ -190,19 +190,19 @@ def loss_unit(moments: Moments) -> float:
 
 
 def require_noise(noise: float) -> None:
-    """Raise an error for a level of noise that is none."""
+    """Raise an error for a noise that is negative or not finite."""
     if not 0 <= noise < math.inf:
         raise ValueError(f"noise is {noise}; pass a standard deviation, at least 0 and finite")
 
 
 class FunctionTerm(eqx.Module):
-    """A plain function `loss(network, key)`, which draws whatever it needs and returns one number."""
+    """A plain function `loss(network, key)`, which draws what it needs and returns one number."""
 
     function: Loss = eqx.field(static=True)
 
 
 def as_terms(terms: Any) -> tuple[Values | Term | FunctionTerm, ...]:
-    """Whatever `fit` takes, as a tuple of terms."""
+    """Everything that `fit` accepts as terms, as a tuple."""
     if isinstance(terms, list | tuple):
         if not terms:
             raise ValueError("terms is empty; pass a field, a term, a function loss(network, key), or several of them")

@@ -7,12 +7,13 @@ linear output layer. `depth` counts the N×N matrices alone: what `depth=3` mean
 The target is the `Moments` of a signal; a scheme that looks at no data needs only its sizes, and takes
 `(in_size, out_size)` as well. `SCHEMES` lists all schemes, for the command line, the documentation and the tests.
 
-A scheme is named after the paper or the code that it follows. Public codes called "SIREN" differ among each other in
-the bound of the output layer, in the distribution of the biases and in where ω acts; here each choice can be printed.
+A scheme is named after the paper or the code that it follows. Published implementations of SIREN differ in the
+bound of the output layer, in the distribution of the biases and in where ω acts; here each choice can be printed.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..blueprint import Blueprint
@@ -47,6 +48,11 @@ class Scheme:
     def takes(self, option: str) -> bool:
         """Whether the function has an option of this name, such as `omega`."""
         return option in inspect.signature(self.blueprint).parameters
+
+    def frequencies(self, omega: float | None = None, *, sound: bool = False) -> dict[str, float]:
+        """The options of the function for a medium, with another ω if it is given and the scheme has one."""
+        given = {} if omega is None or not self.takes("omega") else {"omega": omega}
+        return {**(self.sound if sound else {}), **given}
 
     @property
     def summary(self) -> str:
@@ -115,3 +121,21 @@ def get_scheme(name: str) -> Scheme:
     if name not in SCHEMES:
         raise ValueError(f"there is no scheme {name!r}; the known ones are {', '.join(SCHEMES)}")
     return SCHEMES[name]
+
+
+def require_omega(omega: float | None, schemes: Sequence[str]) -> None:
+    """Raise an error if ω is given, but is not a frequency or none of the schemes has one.
+
+    !!! example
+        ```python
+        require_omega(60.0, ["siren", "uniform-phase"])
+        ```
+    """
+    if omega is None:
+        return
+    if not 0 < omega < math.inf:
+        raise ValueError(f"omega is {omega}; it must be positive and finite")
+    if not any(get_scheme(name).takes("omega") for name in schemes):
+        known = ", ".join(name for name, scheme in SCHEMES.items() if scheme.takes("omega"))
+        lacking = f"{schemes[0]} has none" if len(schemes) == 1 else f"none of {', '.join(schemes)} has one"
+        raise ValueError(f"omega is {omega:g}, but {lacking}; leave it out, or choose from {known}")

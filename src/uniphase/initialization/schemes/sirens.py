@@ -1,4 +1,4 @@
-"""Sine networks with a frequency to choose: SIREN, as its own code has it and as it is compared in papers."""
+"""Sine networks with a frequency to choose: SIREN, as implemented by its authors and as compared in papers."""
 
 import math
 
@@ -13,7 +13,7 @@ IMAGE_OMEGA = 64 * math.pi / math.sqrt(6)
 def siren(
     target: Target, *, width: int, depth: int, omega: float = 30.0, hidden_omega: float | None = None
 ) -> Blueprint:
-    """SIREN as its authors' code has it: one frequency ω for all layers.
+    """SIREN as implemented by its authors: one frequency ω for all layers.
 
     - input: sin(ω(Wx + b)), W ~ U(±1/d), b ~ U(±1/√d)
     - hidden: sin(ω(Wx + b)), W ~ U(±√(6/N)/ω), b ~ U(±1/√N)
