@@ -13,11 +13,11 @@ from skimage.restoration import inpaint_biharmonic
 import uniphase as up
 
 
-def random_holes(shape: tuple[int, int]) -> np.ndarray:
+def random_holes(shape: tuple[int, ...]) -> np.ndarray:
     return np.random.default_rng(0).random(shape) < 0.5
 
 
-def text_over(shape: tuple[int, int]) -> np.ndarray:
+def text_over(shape: tuple[int, ...]) -> np.ndarray:
     """Lines of text from top to bottom."""
     page = Image.new("L", (shape[1], shape[0]))
     pen = ImageDraw.Draw(page)
@@ -37,8 +37,7 @@ def main(name: str = "camera", size: int = 256, seed: int = 0, steps: int | None
     for holes in (random_holes, text_over):
         missing = holes(clean.shape)
         known = replace(clean, values=np.where(missing[..., None], np.nan, clean.values))
-        options = {} if steps is None else {"steps": steps}
-        result = up.fit(known, seed=seed, progress=False, **options)
+        result = up.fit(known, seed=seed, steps=steps, progress=False)
         biharmonic = inpaint_biharmonic(clean.values, missing, channel_axis=-1)
         found[holes.__name__] = {
             "uniphase": psnr_of_missing(result.render(), clean, missing),

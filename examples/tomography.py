@@ -26,8 +26,8 @@ def rays_of(angles: np.ndarray, size: int) -> up.Rays:
 
 def main(size: int = 128, views: int = 30, seed: int = 0, steps: int = 1000) -> dict[str, tuple[float, float]]:
     """PSNR in dB and SSIM of each reconstruction."""
-    phantom = resize(shepp_logan_phantom(), (size, size), anti_aliasing=True)
-    phantom *= np.hypot(*np.indices((size, size)) - size // 2) < size // 2  # a trace of it is outside of the circle
+    inside = np.hypot(*np.indices((size, size)) - size // 2) < size // 2  # a trace of the phantom is outside
+    phantom = inside * np.asarray(resize(shepp_logan_phantom(), (size, size), anti_aliasing=True))
     angles = np.linspace(0, 180, views, endpoint=False)
     sinogram = radon(phantom, angles)  # (detectors, angles): sums along rays, in pixels
     rays = rays_of(angles, size)
@@ -48,7 +48,7 @@ def main(size: int = 128, views: int = 30, seed: int = 0, steps: int = 1000) -> 
     }
     found = {}
     for method, picture in pictures.items():
-        ssim = structural_similarity(phantom, picture, data_range=1.0)
+        ssim = np.asarray(structural_similarity(phantom, picture, data_range=1.0))
         found[method] = (float(peak_signal_noise_ratio(phantom, picture, data_range=1.0)), float(ssim))
         print(f"{views} views, {method:<26}{found[method][0]:.2f} dB PSNR, SSIM {found[method][1]:.3f}")
     return found

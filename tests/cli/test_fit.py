@@ -195,7 +195,7 @@ def bad(here, monkeypatch) -> Path:
         (["truncated.jpg"], 1, "truncated.jpg: cannot be read as an image"),
         (["bomb.png"], 1, "bomb.png: Image size (40000 pixels) exceeds limit"),
         (["silent.wav"], 1, "silent.wav: cannot be read as a sound (it holds 0 samples of 0)"),
-        (["nan.npy"], 1, "every sample is missing (NaN)"),
+        (["nan.npy"], 1, "values has shape (4, 4), and every sample is missing (NaN)"),
         (["object.npy"], 1, "object.npy: cannot be read as an NPY array"),
         (["photo.jpg", "--width", "0"], 1, "width is 0; a layer needs at least 1 neuron"),
         (["photo.jpg", "--depth", "-1"], 1, "depth is -1; pass the number of hidden layers, 0 or more"),

@@ -33,7 +33,7 @@ def test_fit_of_a_video(run, here, name):
     assert names(here) == sorted([name, "clip.fit.png", "clip.uniphase"])
     _, out, _ = run("info", "clip.uniphase")
     assert (
-        "domain: 8 × 6 × 8 samples on [-1, 1] × [-0.75, 0.75] × [-1, 1], centers, averages, rgb at 10 frames per second"
+        "domain: 8 × 6 × 8 samples on [-1, 1] × [-0.75, 0.75] × [-1, 1], centers, points, rgb at 10 frames per second"
         in out
     )
 

@@ -164,7 +164,7 @@ def compare_schemes(
     rows, recipes, columns, losses = [], {}, {}, {}
     for scheme in schemes:
         blueprint = make_blueprint(subject, scheme, options)
-        recipes[scheme] = choose_recipe(field, blueprint, options)
+        recipes[scheme] = choose_recipe(field, blueprint, options, subject.noise)
         results = _train(subject, blueprint, recipes[scheme], options, seeds, callback)
         rows.append(_row(scheme, results))
         if results:

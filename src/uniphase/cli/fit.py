@@ -190,7 +190,7 @@ def prepare(
         warnings.warn(f"{outputs.state}: there is no interrupted fit; starting one", stacklevel=2)
     require_free(outputs, signal, resume=resume, force=force)
     blueprint = make_blueprint(subject, scheme, options)
-    recipe = choose_recipe(subject.field, blueprint, options)
+    recipe = choose_recipe(subject.field, blueprint, options, subject.noise)
     return Job(signal, options, subject, blueprint, draw_network(blueprint, seed), recipe, seed, outputs, resume)
 
 

@@ -135,10 +135,10 @@ def draw_network(blueprint: Blueprint, seed: int) -> "CoordinateMLP":
     return CoordinateMLP(blueprint, key=jax.random.key(seed))
 
 
-def choose_recipe(field: Field, network: Layered, options: Options) -> Recipe:
+def choose_recipe(field: Field, network: Layered, options: Options, noise: float = 0.0) -> Recipe:
     """The recipe for a network or its blueprint, with the user's choices in place of the rule's entries."""
     if options.recipe == "default":
-        recipe = default_recipe(field, network)
+        recipe = default_recipe(field, network, noisy=noise > 0)
     else:
         recipe = paper_recipe(field, steps=5000, learning_rate=5e-5) if is_sound(field) else paper_recipe(field)
     rate = options.lr

@@ -386,7 +386,11 @@ def _recipe(
     steps: int | None,
 ) -> Recipe:
     layered = network if isinstance(network, CoordinateMLP) else None
-    recipe = default_recipe(observed, layered) if recipe is None else recipe
+    recipe = (
+        default_recipe(observed, layered, noisy=observed is not None and observed.noise > 0)
+        if recipe is None
+        else recipe
+    )
     if recipe.optimizer == "muon" and layered is None and optimizer is None:
         raise ValueError(
             f"recipe.optimizer is 'muon', which needs a CoordinateMLP; the network is a {type(network).__name__}. Pass "

@@ -1,0 +1,153 @@
+"""What a sample is: the figures of docs/samples.md. `python benchmarks/samples.py` runs what is missing and writes it.
+
+Records are appended to benchmarks/samples.jsonl one by one; what is there is not run again, so the program can be
+stopped at any time. The tables of the page are written between its marks `<!-- NAME -->` and `<!-- end -->`.
+"""
+
+import json
+import re
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import uniphase as up
+from uniphase.jax.render import predict
+from uniphase.signals.splines import cubic_spline
+
+HERE = Path(__file__).resolve().parent
+RECORDS, PAGE = HERE / "samples.jsonl", HERE.parent / "docs" / "samples.md"
+sys.path.insert(0, str(HERE.parent / "examples"))
+import denoise  # noqa: E402
+import inpaint  # noqa: E402
+import tomography  # noqa: E402
+
+SEEDS = range(3)
+PHOTOS = ("camera", "clock", "brick", "gravel", "coffee")
+
+
+def averages(name: str, seed: int) -> dict[str, float]:
+    """The SNR on an image of 512 pixels after a fit of 128, in dB."""
+    small, large = (up.load(name, size=size, space="gray") for size in (128, 512))
+    found = {"cubic spline": up.evaluate(cubic_spline(small, large), large).snr_db}
+    for samples in ("points", "averages"):
+        result = up.fit(small, samples=samples, seed=seed, progress=False)
+        found[samples] = up.evaluate_network(result.network, large, average=samples == "averages").snr_db
+    return found
+
+
+def tasks() -> Iterator[tuple[str, str, int, Callable[[], dict[str, Any]]]]:
+    """Table, row and seed of everything to measure, and how."""
+    for seed in SEEDS:
+        for name in PHOTOS:
+            yield "averages", name, seed, lambda name=name, seed=seed: averages(name, seed)
+        yield "inpainting", "camera", seed, lambda seed=seed: _flat(inpaint.main(size=128, seed=seed))
+        for views in (30, 60):
+            yield "tomography", f"{views} views", seed, lambda views=views, seed=seed: _flat(
+                {method: dict(zip(("PSNR", "SSIM"), pair, strict=True)) for method, pair in
+                 tomography.main(views=views, seed=seed).items()}
+            )  # fmt: skip
+        for name in ("camera", "astronaut"):
+            yield "denoising", name, seed, lambda name=name, seed=seed: denoise.main(name, seed=seed)
+
+
+def _flat(nested: dict[str, dict[str, float]]) -> dict[str, float]:
+    return {f"{outer}, {inner}": value for outer, row in nested.items() for inner, value in row.items()}
+
+
+def run() -> list[dict[str, Any]]:
+    """All records, of which the missing ones are computed."""
+    records = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+    done = {(record["table"], record["row"], record["seed"]) for record in records}
+    for table, row, seed, measure in tasks():
+        if (table, row, seed) not in done:
+            print(f"{table}: {row}, seed {seed}", flush=True)
+            records.append({"table": table, "row": row, "seed": seed, "metrics": measure()})
+            with RECORDS.open("a") as file:
+                file.write(json.dumps(records[-1]) + "\n")
+    return records
+
+
+def spread(values: list[float], digits: int = 2) -> str:
+    """The mean over the seeds, with the range where they differ."""
+    mean, low, high = statistics.mean(values), min(values), max(values)
+    return (
+        f"{mean:.{digits}f}"
+        if high - low < 10.0**-digits
+        else f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+    )
+
+
+def by_row(records: list[dict[str, Any]], table: str) -> dict[str, dict[str, list[float]]]:
+    rows: dict[str, dict[str, list[float]]] = {}
+    for record in (record for record in records if record["table"] == table):
+        for metric, value in record["metrics"].items():
+            rows.setdefault(record["row"], {}).setdefault(metric, []).append(value)
+    return rows
+
+
+def wide_table(rows: dict[str, dict[str, list[float]]], columns: dict[str, str], first: str) -> str:
+    lines = [f"| {first} | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for name, row in rows.items():
+        lines.append(f"| {name} | {' | '.join(spread(row[key]) for key in columns.values())} |")
+    return "\n".join(lines)
+
+
+def tables(records: list[dict[str, Any]]) -> dict[str, str]:
+    found = {}
+    columns = {"values at points": "points", "averages over cells": "averages", "cubic spline": "cubic spline"}
+    found["averages"] = wide_table(by_row(records, "averages"), columns, "SNR, dB")
+    methods = ("uniphase", "biharmonic")
+    holes = {"half of the pixels, at random": "random_holes", "text over it": "text_over"}
+    row = by_row(records, "inpainting")["camera"]
+    split = {name: {method: row[f"{key}, {method}"] for method in methods} for name, key in holes.items()}
+    found["inpainting"] = wide_table(split, {method: method for method in methods}, "PSNR of the missing pixels, dB")
+    noisy = by_row(records, "denoising")
+    found["denoising"] = wide_table(noisy, {method: method for method in noisy["camera"]}, "PSNR, dB")
+    lines = ["| | views | PSNR, dB | SSIM |", "|---|---|---|---|"]
+    for views, row in by_row(records, "tomography").items():
+        for method in dict.fromkeys(key.rpartition(", ")[0] for key in row):
+            numbers = spread(row[f"{method}, PSNR"]), spread(row[f"{method}, SSIM"], 3)
+            lines.append(f"| {method} | {views.partition(' ')[0]} | {' | '.join(numbers)} |")
+    found["tomography"] = "\n".join(lines)
+    return found
+
+
+def picture() -> None:
+    """docs/samples.png: what goes wrong if a thumbnail is made of points, or a fit of averages is shown as points."""
+    small = up.load("brick", size=128)
+    result = up.fit(small, samples="averages", progress=False)
+    fine = up.load("brick", size=512)
+    network = up.fit(fine, progress=False, steps=600).network
+    shape = (64, 64)
+    panels = [
+        up.render(network, shape),
+        up.render(network, shape, average=True, nodes=18),
+        predict(result.network, small)[:64, :64],
+        predict(result.network, small, average=True)[:64, :64],
+        np.asarray(small.values)[:64, :64],
+    ]
+    side = [np.kron(np.clip(panel[..., 0], 0, 1), np.ones((4, 4))) for panel in panels]
+    gap = np.ones((256, 8))
+    row = np.concatenate([part for panel in side for part in (panel, gap)][:-1], axis=1)
+    Image.fromarray((255 * row).round().astype(np.uint8)).save(PAGE.with_name("samples.png"))
+
+
+def main() -> None:
+    found = tables(run())
+    page = PAGE.read_text()
+    for name, table in found.items():
+        page = re.sub(
+            rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, t=table: f"{m[1]}{t}\n{m[2]}", page, flags=re.S
+        )
+    PAGE.write_text(page)
+    if not PAGE.with_name("samples.png").exists():
+        picture()
+
+
+if __name__ == "__main__":
+    main()
