@@ -44,6 +44,15 @@ PROGRAMS = {
         "print(times[0] - times[1])"
     ),
 }
+PAGE = """# One commit against another
+
+Written by `python benchmarks/regression.py CHECKOUT -o benchmarks/regression.md`: the work of `make bench` at commit
+{0}, relative to commit {1}. Both take turns, {2} rounds each; below 1 the first is faster, or for memory smaller.
+
+| work | ratio of medians | ratio of minima |
+|---|---|---|
+{3}
+"""
 WORKER = """
 import json, sys
 sys.path[:0] = [sys.argv[1] + "/src", sys.argv[1] + "/benchmarks"]
@@ -102,21 +111,32 @@ def fresh(checkouts: list[Path], name: str, rounds: int) -> list[list[float]]:
     return values
 
 
+def _commit(checkout: Path) -> str:
+    command = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
     names = [*WORKS, "memory", *PROGRAMS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("other", type=Path, help="another checkout, with src/ and benchmarks/")
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("-o", "--output", type=Path, help="write the table to this Markdown file as well")
     arguments = parser.parse_args()
     checkouts = [HERE, arguments.other.resolve()]
     print(f"{'work':<10} {'this':>10} {'other':>10}  ratio of medians  of minima")
+    rows = []
     for name in arguments.only:
         measured = in_turns(checkouts, WORKS[name], arguments.rounds) if name in WORKS else None
         ours, theirs = measured or fresh(checkouts, name, max(3, arguments.rounds // 2))
         medians = statistics.median(ours), statistics.median(theirs)
         ratios = f"{medians[0] / medians[1]:>16.3f}  {min(ours) / min(theirs):>9.3f}"
         print(f"{name:<10} {medians[0]:>10.4g} {medians[1]:>10.4g}  {ratios}", flush=True)
+        rows.append(f"| {name} | {medians[0] / medians[1]:.3f} | {min(ours) / min(theirs):.3f} |")
+    if arguments.output is not None:
+        commits = [_commit(checkout) for checkout in checkouts]
+        arguments.output.write_text(PAGE.format(*commits, arguments.rounds, "\n".join(rows)))
 
 
 if __name__ == "__main__":

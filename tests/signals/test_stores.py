@@ -127,7 +127,7 @@ def _complex_zarr(path):
             r"cannot be read as an NPZ file \(its dtype is complex64, n",
         ),
         ("a.npz", lambda path: np.savez(path, np.array([{}])), r"cannot be read as an NPZ file \(.*pickle"),
-        ("a.npz", _npy, r"cannot be read as an NPZ file \(it is a single array, as NPY has it\)"),
+        ("a.npz", _npy, r"cannot be read as an NPZ file \(it is a single array, as in NPY\)"),
         ("a.npz", _truncated_npz, "cannot be read as an NPZ file .*; get a whole copy"),
         ("a.npz", _damaged_npz, "cannot be read as an NPZ file .*; get a whole copy"),
         ("a.npz", lambda path: path.write_text("no array" * 9), "cannot be read as an NPZ file"),
