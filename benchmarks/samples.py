@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from scipy.ndimage import shift
 
 import uniphase as up
 from uniphase.jax.render import predict
@@ -131,10 +132,35 @@ def picture() -> None:
         predict(result.network, small, average=True)[:64, :64],
         np.asarray(small.values)[:64, :64],
     ]
-    side = [np.kron(np.clip(panel[..., 0], 0, 1), np.ones((4, 4))) for panel in panels]
-    gap = np.ones((256, 8))
-    row = np.concatenate([part for panel in side for part in (panel, gap)][:-1], axis=1)
-    Image.fromarray((255 * row).round().astype(np.uint8)).save(PAGE.with_name("samples.png"))
+    save_rows("samples.png", [panels])
+
+
+def save_rows(name: str, rows: list[list[np.ndarray]]) -> None:
+    """Write rows of gray pictures of 64 × 64 pixels, magnified, with gaps between them."""
+
+    def beside(row: list[np.ndarray]) -> np.ndarray:
+        large = [np.kron(np.clip(panel[..., 0], 0, 1), np.ones((4, 4))) for panel in row]
+        return np.concatenate([part for panel in large for part in (panel, np.ones((256, 8)))][:-1], axis=1)
+
+    strips = [part for row in rows for part in (beside(row), np.ones((8, 264 * len(row) - 8)))][:-1]
+    Image.fromarray((255 * np.concatenate(strips)).round().astype(np.uint8)).save(PAGE.with_name(name))
+
+
+def slow_motion() -> None:
+    """docs/slow-motion.png: frames between two frames of a video, by the network and by blending.
+
+    The clip is a window of 64 × 64 pixels that moves over the camera image along a curve, three pixels a frame.
+    """
+    photo = up.load("camera", size=256).values[..., 0]
+    turn = np.linspace(0, np.pi / 2, 16)
+    frames = [shift(photo, (-30 * np.sin(t), -30 * (1 - np.cos(t))), order=3)[60:124, 100:164] for t in turn]
+    clip = up.video((255 * np.clip(frames, 0, 1)).round().astype(np.uint8), rate=8)
+    result = up.fit(clip, progress=False)
+    slow = result.render((61, 64, 64))  # sixteen frames, and about three between each two
+    first, last = clip.values[7], clip.values[8]
+    middle = [np.argmin(np.abs((np.arange(61) + 0.5) / 61 - (7.5 + k / 4) / 16)) for k in range(5)]
+    blend = [(1 - k / 4) * first + k / 4 * last for k in range(5)]
+    save_rows("slow-motion.png", [[slow[i] for i in middle], blend])
 
 
 def main() -> None:
@@ -145,8 +171,9 @@ def main() -> None:
             rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, t=table: f"{m[1]}{t}\n{m[2]}", page, flags=re.S
         )
     PAGE.write_text(page)
-    if not PAGE.with_name("samples.png").exists():
-        picture()
+    for name, draw in (("samples.png", picture), ("slow-motion.png", slow_motion)):
+        if not PAGE.with_name(name).exists():
+            draw()
 
 
 if __name__ == "__main__":

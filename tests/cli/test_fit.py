@@ -357,3 +357,38 @@ def test_seeds_that_numbers_of_32_bits_cannot_hold():
     for seed in (-1, 2**32):
         with pytest.raises(ValueError, match=f"seed is {seed}; it must lie between"):
             prepare("camera", Options(), seed=seed)
+
+
+def test_masked_and_noisy_signals(run, here):
+    """Samples that are missing are not counted, and a fit ends at its noise."""
+    rng = np.random.default_rng(0)
+    pixels = np.linspace(0, 255, 144).reshape(12, 12).astype(np.uint8)
+    noisy = np.clip(pixels + rng.normal(0, 40, pixels.shape), 0, 255).astype(np.uint8)
+    Image.fromarray(pixels).save("a.png")
+    Image.fromarray(noisy).save("noisy.png")
+    Image.fromarray(np.dstack([pixels] * 3 + [np.where(pixels > 60, 255, 0).astype(np.uint8)])).save("alpha.png")
+    Image.fromarray(np.where(rng.random((12, 12)) < 0.3, 255, 0).astype(np.uint8)).save("mask.png")
+    Image.fromarray(np.full((12, 12), 255, np.uint8)).save("white.png")
+    Image.fromarray(np.zeros((8, 12), np.uint8)).save("small.png")
+    for arguments, stop in (
+        (["a.png", "--mask", "mask.png"], "steps"),
+        (["alpha.png", "--alpha", "mask"], "steps"),
+        (["noisy.png", "--noise", "0.5"], "noise"),
+        (["noisy.png", "--denoise", "--force"], None),
+    ):
+        code, out, _ = run("fit", *arguments, *TINY_ARGUMENTS, "--json")
+        found = json.loads(out)
+        assert (code, found["train"]["ssim"] is None) == (0, arguments[0] != "noisy.png")
+        assert stop in (None, found["stop"])
+    before = names(here)
+    for arguments, message in (
+        (["a.png", "--mask", "small.png"], "a.png: the mask has the shape (8, 12), but the signal has (12, 12)"),
+        (["a.png", "--mask", "white.png"], "a.png: every sample is masked"),
+        (["a.png", "--mask", "none.png"], "none.png: "),
+        (["a.png", "--alpha", "mask"], "a.png: alpha is 'mask', but there is no alpha channel"),
+        (["a.png", "--noise", "-1"], "noise is -1.0; pass a standard deviation, positive and finite"),
+    ):
+        code, out, err = run("fit", *arguments, *TINY_ARGUMENTS, "-o", "other.uniphase")
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert err.startswith(f"uniphase: {message}")
+    assert names(here) == before

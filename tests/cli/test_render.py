@@ -70,6 +70,22 @@ def test_names_and_sizes_of_what_is_rendered():
         render_file("coffee.uniphase", **options, force=True)
 
 
+def test_a_picture_is_what_a_camera_would_see():
+    """Averages where cells are larger than the fitted ones, points where they are smaller, or what is asked for."""
+    field = load("coffee", size=16)
+    network = save_drawn("coffee.uniphase", field)
+    for options, expected in (
+        ({}, {}),
+        ({"scale": 2.0}, {}),
+        ({"size": 8}, {"average": True, "nodes": 6}),
+        ({"samples": "averages"}, {"average": True, "nodes": 4}),
+        ({"size": 8, "samples": "points"}, {}),
+    ):
+        shape = render_file("coffee.uniphase", **options, output="a.npy", force=True).shape
+        found = np.load("a.npy")
+        np.testing.assert_allclose(found, render(network, shape, extents=field.extents, **expected), atol=1e-5)
+
+
 def test_derivatives_as_numbers_and_as_pictures():
     field = load("coffee", size=16)
     network = save_drawn("coffee.uniphase", field)
