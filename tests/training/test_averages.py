@@ -70,6 +70,13 @@ def test_a_grid_is_its_values_over_cells(network):
     assert (of_grid.samples, of_grid.in_size, of_grid.out_size) == (of_array.samples, of_array.in_size, 1)
 
 
+@pytest.mark.parametrize("kind", [Values, Averages])
+def test_a_term_may_be_used_first_inside_a_compiled_function(kind, network):
+    term = kind(FIELD, moments=MOMENTS)
+    compiled = jax.jit(lambda key: term.loss(network, term.draw(key, 9)))(jax.random.key(0))
+    np.testing.assert_allclose(compiled, term.loss(network, term.draw(jax.random.key(0), 9)), rtol=1e-3, atol=1e-5)
+
+
 def test_the_best_constant_has_the_loss_one():
     mean = lambda x: jnp.asarray(MOMENTS.mean, x.dtype)  # noqa: E731
     term = Averages(FIELD)

@@ -157,7 +157,8 @@ class Averages:
 
     @functools.cached_property
     def _prepared(self) -> "SampledAverages":
-        return self.prepare(jnp.result_type(float))
+        with jax.ensure_compile_time_eval():  # the first use may be inside a function that is being compiled
+            return self.prepare(jnp.result_type(float))
 
     def measure(self, network: Network) -> tuple[np.ndarray, Metrics]:
         """The averages of a network, and their metrics.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
@@ -141,7 +142,8 @@ class Values:
 
     @functools.cached_property
     def _prepared(self) -> "SampledValues":
-        return self.prepare(jnp.result_type(float))
+        with jax.ensure_compile_time_eval():  # the first use may be inside a function that is being compiled
+            return self.prepare(jnp.result_type(float))
 
     def measure(self, network: Network) -> tuple[np.ndarray, Metrics]:
         """The values of a network at all samples, and their metrics."""
