@@ -113,7 +113,7 @@ class Options:
     samples: Samples = None
     mask: str | None = None
     """An image of the same size, or an NPY array, that is white (not zero) where samples are missing. They are neither
-    fitted nor counted, as are NaN in an array."""
+    fitted nor counted; NaN in an array means the same."""
     alpha: Literal["drop", "mask"] | None = None
     """What to do with the alpha channel of an image: "mask" leaves out pixels that are more than half transparent.
     Default: drop it."""

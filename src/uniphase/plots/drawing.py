@@ -79,8 +79,10 @@ def draw_curve(axes: "Axes", x: np.ndarray, y: np.ndarray, **style) -> None:
 
 
 def draw_losses(axes: "Axes", losses: np.ndarray) -> None:
-    """Draw the loss of every step."""
-    axes.loglog(np.arange(1, len(losses) + 1), losses, linewidth=1)
+    """Draw the loss of every step. Losses that scatter around zero, as those of averages, are averaged over steps."""
+    window = max(1, len(losses) // 20) if (losses <= 0).any() else 1
+    means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
+    axes.loglog(np.arange(window, len(losses) + 1), np.where(means > 0, means, np.nan), linewidth=1)
     axes.set_title("loss")
     label_losses(axes)
 
