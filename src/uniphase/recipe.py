@@ -21,6 +21,8 @@ INPUT_STEP, PHASE_STEP, OUTPUT_STEP, OFFSET_STEP = 0.15, 0.5, 10.0, 0.3
 # The rate of a fit that ends at its noise, relative to others. Chosen on three photos (coins, chelsea and rocket of
 # scikit-image at 192 pixels, σ = 25/255, one seed): 2.4 to 2.9 dB more than with 1, and within 0.3 dB of 0.03.
 NOISY_RATE = 0.1
+# Samples of a step, if there are as many.
+BATCH = 8192
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     optimizer, rate = ("adam", 1e-3) if network is None else ("muon", default_rate(network))
     rate *= float(np.clip(values / 32_000, 0.5, 1)) * (NOISY_RATE if noisy else 1.0)
     steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 300, 1000)) / 10)
-    return Recipe(optimizer, rate, 0.01, steps, int(min(8192, samples)))
+    return Recipe(optimizer, rate, 0.01, steps, int(min(BATCH, samples)))
 
 
 def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:

@@ -60,6 +60,22 @@ def test_one_draw_squared_is_not(network, losses):
     assert one.mean() > squared_error_of_the_mean(network) + 10 * standard_error
 
 
+def test_more_draws_scatter_less_around_the_same_mean(network):
+    """Of rays, whose positions are spread evenly, and of cells, whose are not."""
+    angles = np.linspace(0, np.pi, 40)
+    ends = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    for values, regions in ((np.ones(40), Rays(-ends, ends)), (FIELD.flat_values(), Cells(FIELD))):
+        means, spreads = [], []
+        for draws in (2, 16):
+            term = Averages(values, over=regions, draws=draws).prepare(jnp.dtype("float32"))
+            loss = jax.jit(lambda key, term=term: term.loss(network, term.draw(key, 40)).mean() * term.variance)
+            found = np.asarray(jax.lax.map(loss, jax.random.split(jax.random.key(2), 500)), np.float64)
+            means.append(found.mean())
+            spreads.append(found.std())
+        assert abs(means[0] - means[1]) < 5 * np.hypot(*spreads) / np.sqrt(500)
+        assert spreads[1] < spreads[0]
+
+
 def test_a_grid_is_its_values_over_cells(network):
     """The two ways to say it have the same losses from the same key."""
     of_grid, of_array = Averages(FIELD), Averages(FIELD.flat_values(), over=Cells(FIELD), moments=MOMENTS)
@@ -154,6 +170,7 @@ def test_means_along_rays(network):
     (lambda: Averages(np.full(3, np.nan), over=Discs(jnp.zeros((3, 2)), 1.0)), "NaN in every row"),
     (lambda: Averages(np.array(["a"]), over=Discs(jnp.zeros((1, 2)), 1.0)), "pass a grid, or real numbers"),
     (lambda: Averages(FIELD, noise=-1.0), "noise is -1.0; pass a standard deviation"),
+    (lambda: Averages(FIELD, draws=3), "draws is 3; it must be an even number, at least 2"),
 ])  # fmt: skip
 def test_bad_averages(make, message):
     with pytest.raises(ValueError, match=message):

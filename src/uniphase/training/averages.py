@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
 from ..jax.render import predict
 from ..signals.fields import Extent, Grid, Points, taken_range
 from ..signals.metrics import Metrics, evaluate, metrics_of_error
-from .regions import Cells, Regions
+from .regions import Cells, Regions, draw_several
 from .sampling import Samples, replicate
 from .terms import PositionMoments, loss_unit, require_noise
 
@@ -37,8 +37,9 @@ _POSITIONS = 1 << 14
 class Averages:
     """Averages of a field over regions, by the squared error of the average in units of the signal's variance.
 
-    The loss of one observation is (f(u) - y)(f(v) - y) at two random positions u and v in its region. It may be
-    negative; its expectation is the squared error of the average.
+    The loss of one observation is (f(u) - y)(f(v) - y) at two random positions u and v in its region, or with more
+    `draws` the product for the means over one half of the positions and over the other. It may be negative; its
+    expectation is the squared error of the average.
 
     **Arguments:**
 
@@ -48,6 +49,8 @@ class Averages:
     - `moments`: of the field. Default: estimated from a grid. An array has none, so pass them to `fit`, or another
         optimizer than the default.
     - `noise`: as for `Values`.
+    - `draws`: random positions in the region of an observation in each step, an even number. Two are enough for cells;
+        a field that varies much within its regions, as along rays, needs more.
 
     !!! example
         ```python
@@ -55,7 +58,8 @@ class Averages:
 
         angles = np.linspace(0, np.pi, 30)
         ends = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        result = fit(network, Averages(np.ones(30), over=Rays(-ends, ends)), moments=estimate_moments(field), steps=20)
+        term = Averages(np.ones(30), over=Rays(-ends, ends), draws=16)
+        result = fit(network, term, moments=estimate_moments(field), steps=20)
         ```
     """
 
@@ -63,9 +67,12 @@ class Averages:
     over: Regions | None = None
     moments: Moments | None = None
     noise: float = 0.0
+    draws: int = 2
 
     def __post_init__(self):
         require_noise(self.noise)
+        if self.draws < 2 or self.draws % 2:
+            raise ValueError(f"draws is {self.draws}; it must be an even number, at least 2")
         if isinstance(self.values, Points):
             raise ValueError("scattered points have no cells; pass Averages(values, over=regions), or Values(points)")
         if isinstance(self.values, Grid):
@@ -145,14 +152,14 @@ class Averages:
         samples = Samples.of_rows(rows, dtype, missing if missing is not None and missing.any() else None)
         convert = lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
         regions = replicate(jax.tree.map(convert, self.regions))
-        return SampledAverages(samples, regions, np.asarray(self.variance, dtype))
+        return SampledAverages(samples, regions, np.asarray(self.variance, dtype), self.draws)
 
     def draw(self, key: PRNGKeyArray, n: int) -> PyTree:
-        """Some observations: their indices, the weight of each, and two positions in the region of each."""
+        """Some observations: their indices, the weight of each, and two halves of the positions in its region."""
         return self._prepared.draw(key, n)
 
     def loss(self, network: Network, batch: PyTree) -> Float[Array, " n"]:
-        """The product of the errors at the two positions, in units of the variance."""
+        """The product of the errors of the two halves, in units of the variance."""
         return self._prepared.loss(network, batch)
 
     @functools.cached_property
@@ -185,7 +192,7 @@ class Averages:
     def identity(self) -> tuple[Any, ...]:
         """What tells these observations from others."""
         rows = self.values if self.field is None else self.field.flat_values()
-        return f"averages {self.noise} {self.variance}", self.regions, rows
+        return f"averages {self.noise} {self.variance} {self.draws}", self.regions, rows
 
 
 class SampledAverages(eqx.Module):
@@ -194,14 +201,19 @@ class SampledAverages(eqx.Module):
     samples: Samples
     regions: Any
     variance: Any  # an array, so that it is not compiled in
-
-    evaluations: ClassVar[int] = 2  # of the network, for each observation
+    evaluations: int = eqx.field(static=True)  # of the network, for each observation
 
     def draw(self, key: PRNGKeyArray, n: int) -> tuple[Int[Array, " drawn"], Array, Array, Array]:
         choice, first, second = jax.random.split(key, 3)
         indices, weights = self.samples.draw(choice, n)
         numbers = self.samples.numbers_at(indices)
-        return indices, weights, self.regions.draw(first, numbers), self.regions.draw(second, numbers)
+        half = self.evaluations // 2
+        return (
+            indices,
+            weights,
+            draw_several(self.regions, first, numbers, half),
+            draw_several(self.regions, second, numbers, half),
+        )
 
     def once(self, network: Network) -> Transposed | None:
         return transposed_weights(network)
@@ -211,8 +223,13 @@ class SampledAverages(eqx.Module):
     ) -> Float[Array, " n"]:
         indices, weights, first, second = batch
         values = self.samples.values_at(indices)
-        errors = [evaluate_rows(network, positions, transposed) - values for positions in (first, second)]
+        errors = [self._means(network, positions, transposed) - values for positions in (first, second)]
         return weights * (errors[0] * errors[1]).mean(axis=1) / self.variance
+
+    def _means(self, network: Network, positions: Array, transposed: Transposed | None) -> Array:
+        n, draws, in_size = positions.shape
+        outputs = evaluate_rows(network, positions.reshape(n * draws, in_size), transposed)
+        return outputs.reshape(n, draws, -1).mean(axis=1)
 
 
 def _rows(values: ArrayLike) -> Shaped[np.ndarray, "regions out_size"]:

@@ -25,7 +25,7 @@ from ..initialization.moments import Moments
 from ..initialization.schemes import get_scheme, require_omega
 from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows, require_vectors
 from ..jax.render import predict
-from ..recipe import Optimizer, Recipe, Units, default_recipe, default_sampling, default_size, position_moments
+from ..recipe import BATCH, Optimizer, Recipe, Units, default_recipe, default_sampling, default_size, position_moments
 from ..signals.arrays import array
 from ..signals.datasets import load
 from ..signals.fields import Extent, Field, Grid, Points, Sampling
@@ -386,11 +386,10 @@ def _recipe(
     steps: int | None,
 ) -> Recipe:
     layered = network if isinstance(network, CoordinateMLP) else None
-    recipe = (
-        default_recipe(observed, layered, noisy=observed is not None and observed.noise > 0)
-        if recipe is None
-        else recipe
-    )
+    if recipe is None:
+        recipe = default_recipe(observed, layered, noisy=observed is not None and observed.noise > 0)
+        if isinstance(observed, Averages):  # the work of a step is that of two draws, however many there are
+            recipe = replace(recipe, batch=max(1, min(observed.samples, 2 * BATCH // observed.draws)))
     if recipe.optimizer == "muon" and layered is None and optimizer is None:
         raise ValueError(
             f"recipe.optimizer is 'muon', which needs a CoordinateMLP; the network is a {type(network).__name__}. Pass "

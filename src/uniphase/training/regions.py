@@ -141,8 +141,16 @@ class Rays(eqx.Module):
         return len(self.starts)
 
     def draw(self, key: PRNGKeyArray, indices: Int[Array, " n"]) -> Float[Array, "n in_size"]:
+        return self.draw_several(key, indices, 1)[:, 0]
+
+    def draw_several(
+        self, key: PRNGKeyArray, indices: Int[Array, " n"], draws: int
+    ) -> Float[Array, "n {draws} in_size"]:
+        """Positions at equal distances along each ray, from a random one on: their mean scatters much less."""
         starts, ends = self.starts[indices], self.ends[indices]
-        return starts + (ends - starts) * jax.random.uniform(key, (len(indices), 1), starts.dtype)
+        first = jax.random.uniform(key, (len(indices), 1), starts.dtype)
+        share = (first + jnp.arange(draws, dtype=starts.dtype)) / draws  # (n, draws)
+        return starts[:, None] + share[..., None] * (ends - starts)[:, None]
 
 
 class Gaussians(eqx.Module):
@@ -173,6 +181,19 @@ class Gaussians(eqx.Module):
     def draw(self, key: PRNGKeyArray, indices: Int[Array, " n"]) -> Float[Array, "n in_size"]:
         centers, std = self.centers[indices], self.std[indices]
         return centers + std * jax.random.normal(key, centers.shape, centers.dtype)
+
+
+def draw_several(
+    regions: Any, key: PRNGKeyArray, indices: Int[Array, " n"], draws: int
+) -> Float[Array, "n {draws} in_size"]:
+    """Positions inside each of some regions: independent ones, unless the regions spread them by a method of their own.
+
+    Whichever way, the mean of a function over them is right on expectation.
+    """
+    if hasattr(regions, "draw_several"):
+        return regions.draw_several(key, indices, draws)
+    positions = regions.draw(key, jnp.repeat(indices, draws))
+    return positions.reshape(len(indices), draws, -1)
 
 
 def _pairs(first: str, a: Any, second: str, b: Any) -> tuple[Array, Array]:
