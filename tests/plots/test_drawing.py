@@ -28,7 +28,7 @@ def test_losses_that_scatter_around_zero_are_averaged():
     draw_losses(panel, np.geomspace(1.0, 0.1, 100))
     losses = np.full(100, 0.5) + np.where(np.arange(100) % 2, 1.0, -1.0)
     draw_losses(panel, losses)
-    every, means = (line.get_xydata() for line in panel.get_lines())
+    every, means = (np.asarray(line.get_xydata()) for line in panel.get_lines())
     assert len(every) == 100
     assert len(means) == 96
     assert np.abs(means[:, 1] - 0.5).max() <= 0.2 + 1e-12  # of five, at most three of a kind
