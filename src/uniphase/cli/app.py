@@ -4,7 +4,6 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from cyclopts import App
 
@@ -19,6 +18,13 @@ from .report import report
 from .reproduce import reproduce
 from .schemes import schemes
 
+
+def _version() -> str:
+    from importlib.metadata import version  # which takes a tenth of the time of --help
+
+    return version("uniphase")
+
+
 app = App(
     name="uniphase",
     help="""Neural fields without tuning: sine networks whose initialization follows from the signal.
@@ -28,7 +34,7 @@ app = App(
         uniphase fit photo.jpg
         uniphase render photo.uniphase --scale 4
     """,
-    version=lambda: version("uniphase"),
+    version=_version,
 )
 for command in (fit, render, info, compare, diagnose, moments, schemes, reproduce, report):
     app.command(command)

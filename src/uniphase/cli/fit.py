@@ -1,6 +1,5 @@
 """`uniphase fit`: from a signal to a network in a file."""
 
-import hashlib
 import sys
 import warnings
 from collections.abc import Callable
@@ -284,6 +283,8 @@ def origin(
 
 def _hash(path: Path) -> str:
     """The SHA-256 of a file; of a directory, that of the names and hashes of all files in it."""
+    import hashlib
+
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
         return hashlib.sha256(repr([(str(f.relative_to(path)), _hash(f)) for f in files]).encode()).hexdigest()
