@@ -4,6 +4,7 @@ All of it is arithmetic in NumPy, shared by all frameworks.
 """
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
@@ -51,6 +52,17 @@ class Recipe:
         for name in ("learning_rate", "final_fraction", "steps", "batch"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+
+
+def as_seed(seed: Any) -> int:
+    """A seed as an integer; an error if it is none that 32 bits can hold."""
+    try:
+        number = operator.index(seed)
+    except TypeError as error:
+        raise ValueError(f"seed is {seed!r}; it must be an integer") from error
+    if not 0 <= number < 2**32:
+        raise ValueError(f"seed is {number}; it must lie between 0 and 2³² - 1")
+    return number
 
 
 @runtime_checkable

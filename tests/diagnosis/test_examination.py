@@ -80,8 +80,8 @@ def test_siren_on_sound():
     assert severities(report)["input layer"] == "bad"
     assert words(report, "input layer").endswith("× too low for this signal: fine detail will be learned late")
     finding = next(finding for finding in report.findings if finding.item == "input layer")
-    # √(300/137²) = 0.126; 64 uniform weights give their own spread to 8 %, and Sobel's slopes are 24 % low here
-    assert finding.value == pytest.approx(0.126, rel=0.5)
+    # √(300/137²) = 0.126
+    assert finding.value == pytest.approx(0.126, rel=0.5)  # 64 weights have their spread to 8 %; slopes are 24 % low
 
 
 def test_a_relu_network():

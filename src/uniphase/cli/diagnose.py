@@ -120,11 +120,12 @@ def examine_signal(
     from ..jax.diagnostics import diagnose
     from ..jax.files import load_network
     from ..plots.diagnosis import write_diagnosis
+    from ..recipe import as_seed
     from ..signals.fields import Grid
     from .outputs import require_writable, writing
-    from .subjects import Subject, draw_network, load_signal, make_blueprint, moments_of, require_seed
+    from .subjects import Subject, draw_network, load_signal, make_blueprint, moments_of
 
-    require_seed(seed)
+    as_seed(seed)
     drawn = {"scheme": scheme, "width": options.width, "depth": options.depth, "omega": options.omega}
     for name, value in drawn.items():
         if network is not None and value is not None:

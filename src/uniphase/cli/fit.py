@@ -197,12 +197,12 @@ def require_choices(scheme: str, options: Options, seed: int) -> None:
     """Raise an error for what would be wrong with any signal."""
     from ..initialization.schemes import get_scheme, require_omega
     from ..plots.drawing import require_matplotlib
-    from .subjects import require_seed
+    from ..recipe import as_seed
 
     require_matplotlib()
     get_scheme(scheme)
     require_omega(options.omega, [scheme])
-    require_seed(seed)
+    as_seed(seed)
 
 
 def require_free(outputs: Outputs, signal: str, *, resume: bool, force: bool) -> None:
@@ -274,7 +274,7 @@ def origin(
     from ..signals.datasets import SIGNAL_NAMES
 
     chosen = asdict(options) | {"seconds": seconds, "target_db": target_db}
-    given = {name: value for name, value in chosen.items() if value not in (None, False)}
+    given = {name: value for name, value in chosen.items() if value is not None and value is not False}
     notes = {"signal": signal, "scheme": scheme, "seed": seed, "options": given}
     if signal in SIGNAL_NAMES:
         return notes

@@ -108,12 +108,6 @@ def observations(subject: Subject, blueprint: Blueprint, options: Options) -> "V
     return observe(subject.field, samples, subject.moments, subject.noise)
 
 
-def require_seed(seed: int) -> None:
-    """Raise an error for a seed that 32 bits cannot hold."""
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed is {seed}; it must lie between 0 and 2³² - 1")
-
-
 def make_blueprint(subject: Subject, scheme: str, options: Options) -> Blueprint:
     """The blueprint of a scheme, in the size that was chosen or that follows from the signal."""
     field = subject.field

@@ -9,13 +9,13 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, Shaped
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 from numpy.typing import ArrayLike
 
 from ..initialization.moments import Moments, estimate_moments
@@ -25,7 +25,7 @@ from ..signals.fields import Extent, Grid, Points, taken_range
 from ..signals.metrics import Metrics, evaluate, metrics_of_error
 from .regions import Cells, Regions, draw_several
 from .sampling import Samples, replicate
-from .terms import PositionMoments, loss_unit, require_noise
+from .terms import Observations, PositionMoments, loss_unit, require_noise
 
 # Positions that the mean over a region is measured by after a fit.
 _DRAWS = 64
@@ -34,7 +34,7 @@ _POSITIONS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class Averages:
+class Averages(Observations):
     """Averages of a field over regions, by the squared error of the average in units of the signal's variance.
 
     The loss of one observation is (f(u) - y)(f(v) - y) at two random positions u and v in its region, or with more
@@ -68,6 +68,8 @@ class Averages:
     moments: Moments | None = None
     noise: float = 0.0
     draws: int = 2
+
+    least_loss: ClassVar[float] = 0.01
 
     def __post_init__(self):
         require_noise(self.noise)
@@ -153,19 +155,6 @@ class Averages:
         convert = lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf  # noqa: E731
         regions = replicate(jax.tree.map(convert, self.regions))
         return SampledAverages(samples, regions, np.asarray(self.variance, dtype), self.draws)
-
-    def draw(self, key: PRNGKeyArray, n: int) -> PyTree:
-        """Some observations: their indices, the weight of each, and two halves of the positions in its region."""
-        return self._prepared.draw(key, n)
-
-    def loss(self, network: Network, batch: PyTree) -> Float[Array, " n"]:
-        """The product of the errors of the two halves, in units of the variance."""
-        return self._prepared.loss(network, batch)
-
-    @functools.cached_property
-    def _prepared(self) -> "SampledAverages":
-        with jax.ensure_compile_time_eval():  # the first use may be inside a function that is being compiled
-            return self.prepare(jnp.result_type(float))
 
     def measure(self, network: Network) -> tuple[np.ndarray, Metrics]:
         """The averages of a network, and their metrics.

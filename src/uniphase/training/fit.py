@@ -6,7 +6,6 @@ The rule is `default_recipe`: Muon in the units of the signal, at a rate that de
 import difflib
 import inspect
 import math
-import operator
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,17 @@ from ..initialization.moments import Moments
 from ..initialization.schemes import get_scheme, require_omega
 from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows, require_vectors
 from ..jax.render import predict
-from ..recipe import BATCH, Optimizer, Recipe, Units, default_recipe, default_sampling, default_size, position_moments
+from ..recipe import (
+    BATCH,
+    Optimizer,
+    Recipe,
+    Units,
+    as_seed,
+    default_recipe,
+    default_sampling,
+    default_size,
+    position_moments,
+)
 from ..signals.arrays import array
 from ..signals.datasets import load
 from ..signals.fields import Extent, Field, Grid, Points, Sampling
@@ -39,7 +48,7 @@ from .plan import FallingPlan, Progress
 from .result import Fit
 from .sampling import replicate
 from .step import Problem, initial_state, split_network
-from .terms import Terms, Values, as_terms, prepare
+from .terms import Observations, Terms, Values, as_terms, prepare
 
 # Predictions of more numbers are not kept with a fit.
 _KEPT = 1 << 25
@@ -143,7 +152,7 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
         raise ValueError("fit got a network but no terms; call fit(network, field)")
     _require_options(options, alone=terms is None)
     if "seed" in options:
-        options["seed"] = _as_seed(options["seed"])
+        options["seed"] = as_seed(options["seed"])
     return _fit_signal(network, **options) if terms is None else _fit_network(network, terms, **options)
 
 
@@ -157,16 +166,6 @@ def _require_options(options: Mapping[str, Any], *, alone: bool) -> None:
             closest = " or ".join(difflib.get_close_matches(name, known))
             fix = f"did you mean {closest}?" if closest else f"its options are {', '.join(known)}"
             raise TypeError(f"fit has no option {name!r}; {fix}")
-
-
-def _as_seed(seed: Any) -> int:
-    try:
-        number = operator.index(seed)
-    except TypeError:
-        number = -1
-    if not 0 <= number < 2**32:
-        raise ValueError(f"seed is {seed!r}; it must be an integer between 0 and 2³² - 1")
-    return number
 
 
 def _fit_signal(
@@ -262,7 +261,7 @@ def _fit_network(
     settings = replicate(_units(network, known, moments, domain)) if recipe.optimizer == "muon" else None
     prepared = tuple(prepare(term, dtype) for term in known)
     problem = Problem(prepared, frozen, static, settings, rule, recipe.batch)
-    plan = _plan(known, recipe, seconds, target_db, callback)
+    plan = _plan(known, observed, recipe, seconds, target_db, callback)
     identity = "" if checkpoint is None else identify(recipe, seed, network, known, settings, optimizer)
     losses = np.full(recipe.steps, np.nan, dtype)
     training = Training(problem, plan, seed, losses, Checkpoint(checkpoint, checkpoint_seconds, identity))
@@ -303,12 +302,12 @@ def _kept(prediction: np.ndarray | None) -> np.ndarray | None:
 
 def _plan(
     terms: Sequence[Any],
+    observed: Values | Averages | None,
     recipe: Recipe,
     seconds: float | None,
     target_db: float | None,
     callback: Callable[[Progress], Any] | None,
 ) -> FallingPlan:
-    observed = next((term for term in terms if isinstance(term, Values | Averages)), None)
     scale, noise = 1.0, 0.0
     if observed is not None and len(terms) == 1:
         scale, noise = observed.variance, observed.noise**2 / observed.variance
@@ -326,9 +325,8 @@ def _plan(
 
 def _least_loss(terms: Sequence[Any]) -> float | None:
     """What is as good as zero for the guard against divergence; `None` if the units of the losses are not known."""
-    if all(isinstance(term, Values) for term in terms):
-        return 0.0
-    return 0.01 if all(isinstance(term, Values | Averages) for term in terms) else None
+    known = [term.least_loss for term in terms if isinstance(term, Observations)]
+    return max(known) if len(known) == len(terms) else None
 
 
 def _with_moments(term: Any, moments: Moments | None) -> Any:

@@ -97,7 +97,7 @@ class Boxes(eqx.Module):
     def __init__(self, low: ArrayLike, high: ArrayLike):
         self.low, self.high = _pairs("low", low, "high", high)
         if bad := _where(~(np.asarray(self.low) < np.asarray(self.high)).all(axis=1)):
-            raise ValueError(f"low is not below high in box {bad[0]}, nor in {len(bad) - 1} others; exchange them")
+            raise ValueError(f"low is not below high in box {bad[0]}{_others(bad)}; exchange them")
 
     def __len__(self) -> int:
         return len(self.low)
@@ -130,7 +130,7 @@ class Rays(eqx.Module):
     def __init__(self, starts: ArrayLike, ends: ArrayLike):
         self.starts, self.ends = _pairs("starts", starts, "ends", ends)
         if bad := _where((np.asarray(self.starts) == np.asarray(self.ends)).all(axis=1)):
-            raise ValueError(f"ray {bad[0]} has the length zero, as have {len(bad) - 1} others; leave them out")
+            raise ValueError(f"ray {bad[0]} has the length zero{_others(bad)}; leave it out")
 
     @property
     def lengths(self) -> Float[np.ndarray, " regions"]:
@@ -173,7 +173,9 @@ class Gaussians(eqx.Module):
     def __init__(self, centers: ArrayLike, std: float | ArrayLike):
         self.centers, self.std = _pairs("centers", centers, "std", std)
         if bad := _where(~(np.asarray(self.std) > 0).all(axis=1)):
-            raise ValueError(f"std is {np.asarray(self.std)[bad[0]].tolist()} in footprint {bad[0]}; make it positive")
+            raise ValueError(
+                f"std is {np.asarray(self.std)[bad[0]].tolist()} in footprint {bad[0]}{_others(bad)}; make it positive"
+            )
 
     def __len__(self) -> int:
         return len(self.centers)
@@ -215,3 +217,8 @@ def _pairs(first: str, a: Any, second: str, b: Any) -> tuple[Array, Array]:
 
 def _where(bad: Any) -> list[int]:
     return np.flatnonzero(np.asarray(bad)).tolist()
+
+
+def _others(bad: list[int]) -> str:
+    """How many regions have the same fault as the first one."""
+    return "" if len(bad) == 1 else f" (and so in {len(bad) - 1} more)"

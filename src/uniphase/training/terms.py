@@ -7,9 +7,10 @@ three methods of `Term`, or a plain function `loss(network, key)`, is a term as 
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -69,8 +70,34 @@ Loss = Callable[[Any, PRNGKeyArray], Array]
 Terms = Field | Term | Loss | Sequence[Field | Term | Loss]
 
 
+class Observations(ABC):
+    """What `Values` and `Averages` share: they are terms by themselves, and are prepared when first used.
+
+    `least_loss` is a loss that is as good as zero: 0, or more for losses that scatter around zero.
+    """
+
+    least_loss: ClassVar[float] = 0.0
+
+    @abstractmethod
+    def prepare(self, dtype: jnp.dtype) -> Any:
+        """The same with its observations on the devices. `fit` asks for it once."""
+
+    def draw(self, key: PRNGKeyArray, n: int) -> PyTree:
+        """Some observations: their indices, the weight of each, and what else their loss needs."""
+        return self._prepared.draw(key, n)
+
+    def loss(self, network: Network, batch: PyTree) -> Float[Array, " n"]:
+        """The loss of each observation, in units of the variance."""
+        return self._prepared.loss(network, batch)
+
+    @functools.cached_property
+    def _prepared(self) -> Any:
+        with jax.ensure_compile_time_eval():  # the first use may be inside a function that is being compiled
+            return self.prepare(jnp.result_type(float))
+
+
 @dataclass(frozen=True, eq=False)
-class Values:
+class Values(Observations):
     """The values of a field at its samples, by their squared error in units of the signal's variance.
 
     **Arguments:**
@@ -131,19 +158,6 @@ class Values:
     def prepare(self, dtype: jnp.dtype) -> "SampledValues":
         """The same with its samples on the devices. `fit` asks for it once."""
         return SampledValues(Samples.of(self.field, dtype), np.asarray(self.variance, dtype))
-
-    def draw(self, key: PRNGKeyArray, n: int) -> PyTree:
-        """Indices of some samples, and the weight of each."""
-        return self._prepared.draw(key, n)
-
-    def loss(self, network: Network, batch: PyTree) -> Float[Array, " n"]:
-        """The squared error of each sample, in units of the variance."""
-        return self._prepared.loss(network, batch)
-
-    @functools.cached_property
-    def _prepared(self) -> "SampledValues":
-        with jax.ensure_compile_time_eval():  # the first use may be inside a function that is being compiled
-            return self.prepare(jnp.result_type(float))
 
     def measure(self, network: Network) -> tuple[np.ndarray, Metrics]:
         """The values of a network at all samples, and their metrics."""
