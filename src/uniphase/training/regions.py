@@ -173,9 +173,7 @@ class Gaussians(eqx.Module):
     def __init__(self, centers: ArrayLike, std: float | ArrayLike):
         self.centers, self.std = _pairs("centers", centers, "std", std)
         if bad := _where(~(np.asarray(self.std) > 0).all(axis=1)):
-            raise ValueError(
-                f"std is {np.asarray(self.std)[bad[0]].tolist()} in footprint {bad[0]}{_others(bad)}; make it positive"
-            )
+            raise ValueError(f"std is {np.asarray(self.std)[bad[0]].tolist()} in footprint {bad[0]}; make it positive")
 
     def __len__(self) -> int:
         return len(self.centers)
