@@ -1,6 +1,7 @@
 """Networks: a blueprint with its random numbers drawn, as an Equinox module."""
 
 import functools
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
@@ -85,7 +86,33 @@ class Layer(eqx.Module):
         return self.activate(self.preactivation(x))
 
 
-class CoordinateMLP(eqx.Module):
+class LayeredNetwork(eqx.Module):
+    """A network of layers that work on columns: the kind that has a fast path for training."""
+
+    takes_batches: ClassVar[bool] = True
+
+    @abstractmethod
+    def weights(self) -> tuple[Float[Array, "_ _"], ...]:
+        """The matrix of every layer."""
+
+    @abstractmethod
+    def columns(
+        self, h: Float[Array, "in_size *n"], transposed: Transposed | None = None
+    ) -> Float[Array, "out_size *n"]:
+        """The channels of one position, or a column of them for each column of positions.
+
+        **Arguments:**
+
+        - `h`: the positions.
+        - `transposed`: the network's `transposed_weights`, for a faster backward pass.
+        """
+
+    def __call__(self, x: Float[Array, "*batch in_size"]) -> Float[Array, "*batch out_size"]:
+        require_coordinates(self, x)
+        return in_columns(self.columns, x)
+
+
+class CoordinateMLP(LayeredNetwork):
     """A network that maps positions to the channels there.
 
     It takes one position or any batch of them, `(*batch, in_size)`, and gives `(*batch, out_size)`. It is an Equinox
@@ -109,8 +136,6 @@ class CoordinateMLP(eqx.Module):
 
     layers: tuple[Layer, ...]
 
-    takes_batches: ClassVar[bool] = True
-
     def __init__(self, blueprint: Blueprint, *, dtype: jnp.dtype | type | None = None, key: PRNGKeyArray):
         dtype = jnp.dtype(jnp.result_type(float) if dtype is None else dtype)
         keys = jax.random.split(key, len(blueprint.layers))
@@ -131,20 +156,12 @@ class CoordinateMLP(eqx.Module):
         """The number of inputs of the last layer."""
         return self.layers[-1].weight.shape[1]
 
-    def __call__(self, x: Float[Array, "*batch in_size"]) -> Float[Array, "*batch out_size"]:
-        require_coordinates(self, x)
-        return in_columns(self.columns, x)
+    def weights(self) -> tuple[Float[Array, "_ _"], ...]:
+        return tuple(layer.weight for layer in self.layers)
 
     def columns(
         self, h: Float[Array, "in_size *n"], transposed: Transposed | None = None
     ) -> Float[Array, "out_size *n"]:
-        """The channels of one position, or a column of them for each column of positions.
-
-        **Arguments:**
-
-        - `h`: the positions.
-        - `transposed`: the network's `transposed_weights`, for a faster backward pass.
-        """
         return run_layers(self.layers, h, transposed=transposed)
 
 
@@ -163,16 +180,16 @@ def run_layers(
 
 
 def transposed_weights(network: Any) -> Transposed | None:
-    """A copy of every Wᵀ that the backward pass of a `CoordinateMLP` multiplies by; `None` for other networks.
+    """A copy of every Wᵀ that the backward pass of a `LayeredNetwork` multiplies by; `None` for other networks.
 
-    A class that has its own `columns` is such a network; a subclass of it may compute something else.
+    A subclass with its own `__call__` computes something else than its columns, so it is one of the others.
 
     XLA takes Wᵀ g as a product with a transposed factor, which took 1.3 times as long as others on a CPU. A copy a step
     is cheaper, if a step has several blocks. Without the barrier, the compiler would put it back into the product.
     """
-    if "columns" not in vars(type(network)):
+    if not isinstance(network, LayeredNetwork) or type(network).__call__ is not LayeredNetwork.__call__:
         return None
-    return (None, *(jax.lax.optimization_barrier(layer.weight.T) for layer in network.layers[1:]))
+    return (None, *(jax.lax.optimization_barrier(weight.T) for weight in network.weights()[1:]))
 
 
 def in_columns(function: Callable[[Array], Array], x: Float[Array, "*batch size"]) -> Float[Array, "*batch _"]:
@@ -212,7 +229,7 @@ def evaluate_rows(
     An Equinox module usually maps one position; one whose `takes_batches` is true maps rows of them by itself.
     """
     if transposed is not None:
-        return in_columns(lambda h: cast(CoordinateMLP, network).columns(h, transposed), positions)
+        return in_columns(lambda h: cast(LayeredNetwork, network).columns(h, transposed), positions)
     if getattr(network, "takes_batches", False):
         return network(positions)
     require_coordinates(network, positions)

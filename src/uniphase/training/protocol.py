@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field as dataclass_field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, PyTree
 
 from ..initialization.blueprint import Blueprint, LayerPlan
 from ..initialization.distributions import Constant
-from ..jax.network import CoordinateMLP, Layer, Transposed, dtype_of, in_columns, run_layers, trainable_arrays
+from ..jax.network import CoordinateMLP, LayeredNetwork, Transposed, dtype_of, run_layers, trainable_arrays
 from ..signals.fields import Field
 from .identity import identify
 from .loop import Checkpoint, State, Training
@@ -110,25 +110,19 @@ def _with_arrays(network: CoordinateMLP, arrays: Sequence[Array | float]) -> Coo
     return jax.tree.unflatten(jax.tree.structure(network), arrays)
 
 
-class _Tuned(eqx.Module):
+class _Tuned(LayeredNetwork):
     """A network whose ω are an array, so that another ω is not another program."""
 
     network: CoordinateMLP
     omegas: Any  # (layers,)
 
-    takes_batches: ClassVar[bool] = True
-
-    @property
-    def layers(self) -> tuple[Layer, ...]:
-        return self.network.layers
-
-    def __call__(self, x: Float[Array, "*batch in_size"]) -> Float[Array, "*batch out_size"]:
-        return in_columns(self.columns, x)
+    def weights(self) -> tuple[Float[Array, "_ _"], ...]:
+        return self.network.weights()
 
     def columns(
         self, h: Float[Array, "in_size *n"], transposed: Transposed | None = None
     ) -> Float[Array, "out_size *n"]:
-        return run_layers(self.layers, h, omegas=self.omegas, transposed=transposed)
+        return run_layers(self.network.layers, h, omegas=self.omegas, transposed=transposed)
 
 
 @dataclass(frozen=True)
