@@ -172,7 +172,7 @@ class Values(Observations):
 class SampledValues(eqx.Module):
     """`Values` with its samples on the devices.
 
-    `once` is what the loss needs of a network once a step, and then gets with every block.
+    `once` is what the backward pass of the loss is faster with. It is made once a step, and given with every block.
     """
 
     samples: Samples
