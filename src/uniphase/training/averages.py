@@ -19,13 +19,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 from numpy.typing import ArrayLike
 
 from ..initialization.moments import Moments, estimate_moments
+from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
 from ..jax.render import predict
 from ..signals.fields import Extent, Grid, Points, taken_range
 from ..signals.metrics import Metrics, evaluate, metrics_of_error
 from .regions import Cells, Regions, draw_several
 from .sampling import Samples, replicate
-from .terms import Observations, PositionMoments, loss_unit, require_noise
+from .terms import Observations, PositionMoments, loss_unit
 
 # Positions that the mean over a region is measured by after a fit.
 _DRAWS = 64

@@ -6,7 +6,6 @@ three methods of `Term`, or a plain function `loss(network, key)`, is a term as 
 """
 
 import functools
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ..initialization.moments import Moments, estimate_moments
+from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
 from ..jax.render import predict
 from ..signals.fields import Extent, Field, Grid, Points
@@ -203,12 +203,6 @@ def field_identity(field: Field) -> tuple[Any, ...]:
 def loss_unit(moments: Moments) -> float:
     """The variance over all samples and channels: what the best constant has as its mean squared error."""
     return float(np.trace(moments.regularized_covariance)) / moments.out_size + float(np.var(moments.mean))
-
-
-def require_noise(noise: float) -> None:
-    """Raise an error for a noise that is negative or not finite."""
-    if not 0 <= noise < math.inf:
-        raise ValueError(f"noise is {noise}; pass a standard deviation, at least 0 and finite")
 
 
 class FunctionTerm(eqx.Module):
