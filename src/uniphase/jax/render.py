@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from ..signals.fields import Align, Extent, Field, Grid, Sampling
 from ..signals.metrics import Metrics, evaluate
+from ..storage.network_file import Domain
 from .derivatives import gradient, laplacian
 from .network import Network, dtype_of, evaluate_rows, require_vectors, widest_layer
 
@@ -71,10 +72,7 @@ def render(
     require_vectors(network)
     shape, dtype = tuple(map(operator.index, shape)), dtype_of(network)
     in_size = getattr(network, "in_size", len(shape))
-    if len(shape) != in_size or not shape or min(shape) < 1:
-        raise ValueError(
-            f"shape is {shape}, but the network has {in_size} coordinates; pass a positive number for each"
-        )
+    _require_axes(shape, in_size)
     if derivative not in (None, "gradient", "laplacian"):
         raise ValueError(f"derivative is {derivative!r}; it must be None, 'gradient' or 'laplacian'")
     _require_grid(shape, align)
@@ -90,6 +88,54 @@ def render(
         chunk = _render_chunk(network, jnp.int32(start), size, shape, middle, half_step, derivative, rule)
         values[start : start + size] = np.asarray(chunk)[: samples - start]
     return values.reshape(*shape, *out.shape[1:])
+
+
+def render_domain(
+    network: Network,
+    domain: Domain,
+    shape: Sequence[int],
+    *,
+    region: Extent | Sequence[Extent] | None = None,
+    derivative: Derivative | None = None,
+    average: bool | None = None,
+    nodes: int | Sequence[int] | None = None,
+) -> Float[np.ndarray, "..."]:
+    """The values of a network on a grid over the domain that it was fitted on, as a camera would see them.
+
+    **Arguments:**
+
+    - `network`, `shape`, `region`, `derivative`: as for `render`.
+    - `domain`: where the field was sampled, and as what.
+    - `average`: whether to take means over cells. Default: by `camera_nodes`.
+    - `nodes`: for these means, as for `render`. Default: as many as cells of their size need.
+
+    !!! example
+        ```python
+        from uniphase.jax.render import render_domain
+        from uniphase.storage.network_file import Domain
+
+        thumbnail = render_domain(network, Domain.of(field), (4, 4))  # of averages
+        corner = render_domain(network, Domain.of(field), (64, 64), region=(-1.0, -0.9))  # of points
+        ```
+    """
+    axes = len(domain.extents)
+    shape = tuple(map(operator.index, shape))
+    _require_axes(shape, axes)
+    spans = _intervals("region", domain.extents if region is None else region, axes)
+    fitted = shape if domain.shape is None else domain.samples_within(spans)  # scattered points have no larger cells
+    needed = camera_nodes(fitted, shape, "averages" if average else domain.sampling)
+    if average:
+        needed = tuple(max(4, n) for n in needed)
+    return render(
+        network,
+        shape,
+        extents=domain.extents,
+        align=domain.align,
+        region=spans,
+        derivative=derivative,
+        average=max(needed) > 1 if average is None else average,
+        nodes=needed if nodes is None else nodes,
+    )
 
 
 def grid_positions(
@@ -257,6 +303,13 @@ def _chunk_size(network: Network, samples: int, in_size: int, derivative: Deriva
     arrays = {None: 1, "gradient": 1 + in_size, "laplacian": 2 + in_size}[derivative]
     bytes_per_sample = 2 * widest_layer(network) * arrays * dtype_of(network).itemsize  # inputs and outputs of a layer
     return math.ceil(samples / math.ceil(samples * bytes_per_sample / _CHUNK_BYTES))
+
+
+def _require_axes(shape: tuple[int, ...], in_size: int) -> None:
+    if len(shape) != in_size or not shape or min(shape) < 1:
+        raise ValueError(
+            f"shape is {shape}, but the network has {in_size} coordinates; pass a positive number for each"
+        )
 
 
 def _require_grid(shape: tuple[int, ...], align: str) -> None:
