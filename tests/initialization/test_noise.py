@@ -17,6 +17,7 @@ def test_noise_is_taken_out_of_the_moments(shape, channels):
     noisy = Grid(clean.values + np.random.default_rng(1).normal(0, noise, clean.values.shape))
     wanted, found = estimate_moments(clean), estimate_moments(noisy, noise=noise)
     size = np.linalg.norm(wanted.structure_tensor)
+    # Six draws of the noise are off by up to 7 % in one dimension, and by up to 3 % in more.
     assert np.linalg.norm(found.structure_tensor - wanted.structure_tensor) < 0.1 * size
     assert np.linalg.norm(estimate_moments(noisy).structure_tensor - wanted.structure_tensor) > 0.1 * size
     np.testing.assert_allclose(np.diag(found.covariance), np.diag(wanted.covariance), rtol=0.05)
@@ -31,8 +32,8 @@ def test_noise_of_scattered_points():
         np.trace(estimate_moments(Points(clean.coordinates(), y), noise=level).structure_tensor)
         for y, level in ((clean.flat_values(), 0.0), (values, noise), (values, 0.0))
     ]
-    assert found[1] == pytest.approx(found[0], rel=0.1)
-    assert found[2] > 1.1 * found[0]
+    assert found[1] == pytest.approx(found[0], rel=0.07)  # five times the 1.3 % by which draws of the noise differ
+    assert found[2] > 1.2 * found[0]
 
 
 def test_more_noise_than_signal_leaves_valid_moments():
