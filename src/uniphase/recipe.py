@@ -16,14 +16,29 @@ from .signals.fields import Extent, Field, Grid, Points, Sampling
 
 Optimizer = Literal["muon", "adam", "given"]
 
-# The step of each kind of array, relative to that of the hidden weights: chosen on a few photos and a sound, with one
-# seed. benchmarks/quality.py measures the rate that multiplies them all.
-INPUT_STEP, PHASE_STEP, OUTPUT_STEP, OFFSET_STEP = 0.15, 0.5, 10.0, 0.3
 # The rate of a fit that ends at its noise, relative to others. Chosen on three photos (coins, chelsea and rocket of
 # scikit-image at 192 pixels, σ = 25/255, one seed): 2.4 to 2.9 dB more than with 1, and within 0.3 dB of 0.03.
 NOISY_RATE = 0.1
 # Samples of a step, if there are as many.
-BATCH = 8192
+BATCH = 4096
+
+
+class Scales(NamedTuple):
+    """The constants of the default optimizer. docs/rule.md shows what becomes of others.
+
+    - `input`, `phase`, `output`, `offset`: the step of each kind of array, relative to that of the hidden weights: of
+        the phase that input weights add over the domain, of phases, and of output weights and offsets in the units of
+        the signal.
+    - `growth`: how large the norm of hidden weights may become, relative to their law.
+    - `momentum`: the share of the average gradient that a step keeps.
+    """
+
+    input: float = 0.15
+    phase: float = 0.5
+    output: float = 10.0
+    offset: float = 0.3
+    growth: float = 1.5
+    momentum: float = 0.9
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,8 @@ class Recipe:
     - `optimizer`: `"muon"`, in the units of the signal (`unit_muon`), plain `"adam"`, or `"given"`: the one that
         was passed to `fit`.
     - `learning_rate`: at the start.
-    - `final_fraction`: the rate at the end of its cosine, as a fraction of that at the start; 1 keeps it constant.
+    - `final_fraction`: the rate at the end, to which it falls linearly, as a fraction of that at the start; 1 keeps it
+        constant.
     - `steps`: the number of steps.
     - `batch`: samples per step; with all samples of the field, every step is a full batch.
     """
@@ -137,9 +153,8 @@ def default_rate(network: Layered) -> float:
 def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bool = False) -> Recipe:
     """The default recipe, which follows from the size of the signal.
 
-    Muon in the units of the signal at `default_rate`, falling to a hundredth along a cosine, with 8,192 samples per
-    step. The number of steps grows with the square root of the number of values, from 300 to 1,000. Below 32,000 values
-    the rate decreases, down to a half: more would fit a small signal better at its samples, and worse between them.
+    Muon in the units of the signal at `default_rate`, falling linearly to a hundredth, with 4,096 samples per step. The
+    number of steps grows with the square root of the number of values, from 600 to 2,000.
 
     **Arguments:**
 
@@ -155,8 +170,8 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     """
     values, samples = (math.inf, math.inf) if field is None else (field.samples * field.out_size, field.samples)
     optimizer, rate = ("adam", 1e-3) if network is None else ("muon", default_rate(network))
-    rate *= float(np.clip(values / 32_000, 0.5, 1)) * (NOISY_RATE if noisy else 1.0)
-    steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 300, 1000)) / 10)
+    rate *= NOISY_RATE if noisy else 1.0
+    steps = 10 * round(float(np.clip(6.4 * math.sqrt(values), 600, 2000)) / 10)
     return Recipe(optimizer, rate, 0.01, steps, int(min(BATCH, samples)))
 
 

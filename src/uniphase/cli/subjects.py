@@ -117,8 +117,10 @@ def make_blueprint(subject: Subject, scheme: str, options: Options) -> Blueprint
         width, depth = 256, 5 if is_sound(field) else 11
     width = width if options.width is None else options.width
     depth = depth if options.depth is None else options.depth
-    frequencies: dict[str, Any] = get_scheme(scheme).frequencies(options.omega, sound=is_sound(field))
-    return get_scheme(scheme).blueprint(subject.moments, width=width, depth=depth, **frequencies)
+    chosen = get_scheme(scheme)
+    given: dict[str, Any] = chosen.frequencies(options.omega, sound=is_sound(field))
+    given |= chosen.fit if options.recipe == "default" else {}
+    return chosen.blueprint(subject.moments, width=width, depth=depth, **given)
 
 
 def draw_network(blueprint: Blueprint, seed: int) -> "CoordinateMLP":

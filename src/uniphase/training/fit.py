@@ -28,6 +28,7 @@ from ..recipe import (
     BATCH,
     Optimizer,
     Recipe,
+    Scales,
     Units,
     as_seed,
     default_recipe,
@@ -187,11 +188,14 @@ def _fit_signal(
     field = _as_field(signal, size)
     values = Values(field, moments, noise)
     default_width, default_depth = default_size(field)
-    blueprint = get_scheme(scheme).blueprint(
+    chosen = get_scheme(scheme)
+    frequencies = chosen.frequencies(omega, sound=getattr(field, "medium", None) == "sound")
+    blueprint = chosen.blueprint(
         values.signal_moments,
         width=default_width if width is None else width,
         depth=default_depth if depth is None else depth,
-        **get_scheme(scheme).frequencies(omega, sound=getattr(field, "medium", None) == "sound"),
+        **chosen.fit,
+        **frequencies,
     )
     network = CoordinateMLP(blueprint, key=jax.random.key(seed))
     if progress and "callback" not in options:
@@ -424,7 +428,7 @@ class RecipeRule:
     def build(self, network: Any, settings: PyTree) -> optax.GradientTransformation:
         if self.given is not None:
             return self.given
-        direction = muon_in_units(network, settings) if self.name == "muon" else optax.scale_by_adam()
+        direction = muon_in_units(network, settings, Scales()) if self.name == "muon" else optax.scale_by_adam()
         return optax.chain(direction, optax.scale(-1.0))
 
 

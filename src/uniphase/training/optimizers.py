@@ -19,7 +19,7 @@ from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
 from ..initialization.moments import Moments
 from ..jax.network import CoordinateMLP, Layer, dtype_of
-from ..recipe import INPUT_STEP, OFFSET_STEP, OUTPUT_STEP, PHASE_STEP, Units
+from ..recipe import Scales, Units
 from ..signals.fields import Extent, Field
 
 # The kind of the arrays that are not trained.
@@ -27,7 +27,7 @@ _FROZEN = "frozen"
 
 
 def unit_muon(
-    network: CoordinateMLP, domain: Field | Sequence[Extent], moments: Moments
+    network: CoordinateMLP, domain: Field | Sequence[Extent], moments: Moments, *, scales: Scales | None = None
 ) -> optax.GradientTransformation:
     r"""Muon for the weights and Adam for the biases, each in the units of the signal; the step still has to be scaled.
 
@@ -40,6 +40,9 @@ def unit_muon(
     - `network`: the network to train. Its layers may differ in width and in ω, which are accounted for.
     - `domain`: the field that it is trained on, or without data the interval `(low, high)` of every coordinate.
     - `moments`: of the signal, estimated or prescribed.
+    - `scales`: the size of each kind of step. Default: those of the default fit.
+
+    The norm of the hidden weights stays below 1.5 times that of their law, unless they start above it.
 
     !!! example
         ```python
@@ -53,7 +56,7 @@ def unit_muon(
     ??? cite "Reference"
         Jordan and coauthors, "Muon: an optimizer for hidden layers in neural networks", 2024, in Optax's version.
     """
-    return muon_in_units(network, as_arrays(Units.of(domain, moments, network.width), network))
+    return muon_in_units(network, as_arrays(Units.of(domain, moments, network.width), network), scales or Scales())
 
 
 def as_arrays(units: Units, network: CoordinateMLP) -> Units:
@@ -61,31 +64,34 @@ def as_arrays(units: Units, network: CoordinateMLP) -> Units:
     return Units(*(jnp.asarray(unit, dtype_of(network)) for unit in units))
 
 
-def muon_in_units(network: CoordinateMLP, units: Units) -> optax.GradientTransformation:
+def muon_in_units(network: CoordinateMLP, units: Units, scales: Scales) -> optax.GradientTransformation:
     """`unit_muon` from arrays alone, so that it can be made inside a compiled function and serve any signal."""
     first, *inner = network.layers
     adam = optax.scale_by_adam(b2=0.95)
     transforms: dict[Hashable, optax.GradientTransformation] = {
         "input": optax.chain(
             _map(lambda g: g @ units.input_factor),
-            _orthogonal(),
+            _orthogonal(scales.momentum),
             # what is orthogonal has entries of about 1/√N
-            _map(lambda u: (INPUT_STEP * math.sqrt(len(first.weight)) / first.omega) * u @ units.input_factor.T),
+            _map(lambda u: (scales.input * math.sqrt(len(first.weight)) / first.omega) * u @ units.input_factor.T),
         ),
         "output": optax.chain(
             _map(lambda g: units.output_factor.T @ g),
-            _orthogonal(),
-            _map(lambda u: OUTPUT_STEP * units.output_factor @ u),
+            _orthogonal(scales.momentum),
+            _map(lambda u: scales.output * units.output_factor @ u),
         ),
-        "input phase": optax.chain(adam, optax.scale(PHASE_STEP / first.omega)),
-        "offset": optax.chain(_map(lambda g: units.offset * g), adam, _map(lambda u: OFFSET_STEP * units.offset * u)),
+        "input phase": optax.chain(adam, optax.scale(scales.phase / first.omega)),
+        "offset": optax.chain(_map(lambda g: units.offset * g), adam, _map(lambda u: scales.offset * units.offset * u)),
     }
     for layer in inner:
         rows, columns = layer.weight.shape
         # A matrix with more rows than columns adds less to each of its outputs.
         step = math.sqrt(max(1.0, rows / columns)) / layer.omega
-        transforms[_hidden_kind(layer)] = optax.chain(_stacked(_orthogonal()), optax.scale(step))
-        transforms[_phase_kind(layer)] = optax.chain(adam, optax.scale(PHASE_STEP / layer.omega))
+        law = math.sqrt(2 * rows) / layer.omega  # the norm of weights N(0, 2/columns), divided by ω
+        transforms[_hidden_kind(layer)] = _stacked(
+            optax.chain(_orthogonal(scales.momentum), optax.scale(step), _bounded(scales.growth * law))
+        )
+        transforms[_phase_kind(layer)] = optax.chain(adam, optax.scale(scales.phase / layer.omega))
     used = {kind: transforms[kind] for layer in network.layers if layer.trainable for kind in _kinds_of(layer)}
     partition = optax.partition({**used, _FROZEN: optax.set_to_zero()}, functools.partial(_label, network))
     return optax.chain(
@@ -107,10 +113,30 @@ def _first_layer(function) -> optax.GradientTransformation:
     return optax.stateless(update)
 
 
-def _orthogonal() -> optax.GradientTransformation:
+def _orthogonal(momentum: float) -> optax.GradientTransformation:
     """Muon for matrices, or for stacks of them."""
     last_two = lambda tree: jax.tree.map(lambda leaf: MuonDimensionNumbers(leaf.ndim - 2, leaf.ndim - 1), tree)  # noqa: E731
-    return scale_by_muon(weight_dimension_numbers=last_two)
+    return scale_by_muon(beta=momentum, weight_dimension_numbers=last_two)
+
+
+def _bounded(bound: float) -> optax.GradientTransformation:
+    """Keep the norm of matrices below a bound, or below that of the first ones if they are larger.
+
+    Noise in the gradients makes weights grow as in a random walk, and every layer then multiplies the frequencies of
+    the next, until the network is rougher than any signal. At the bound a step may turn a matrix but not enlarge it.
+    """
+
+    def init(params):
+        return jnp.maximum(bound, jnp.linalg.norm(params, axis=(-2, -1), keepdims=True))
+
+    def update(updates, bounds, params=None):
+        norms = jnp.linalg.norm(params, axis=(-2, -1), keepdims=True)
+        # the parameters move against the update, and grow by this multiple of themselves
+        growth = -(updates * params).sum(axis=(-2, -1), keepdims=True) / jnp.square(norms)
+        back = jnp.maximum(growth, 0.0) + (1 - bounds / norms)  # a finite step along a tangent enlarges, too
+        return updates + jnp.where(norms > bounds, back, 0.0) * params, bounds
+
+    return optax.GradientTransformation(init, update)
 
 
 def _stacked(inner: optax.GradientTransformation) -> optax.GradientTransformation:
@@ -121,7 +147,7 @@ def _stacked(inner: optax.GradientTransformation) -> optax.GradientTransformatio
 
     def update(updates, state, params=None):
         leaves, structure = jax.tree.flatten(updates)
-        stack, state = inner.update(jnp.stack(leaves), state)
+        stack, state = inner.update(jnp.stack(leaves), state, jnp.stack(jax.tree.leaves(params)))
         return jax.tree.unflatten(structure, list(jnp.asarray(stack))), state
 
     return optax.GradientTransformation(init, update)

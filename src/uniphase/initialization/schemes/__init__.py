@@ -23,7 +23,7 @@ from .cvp26 import cvp26_0 as cvp26_0, cvp26_1 as cvp26_1, cvp26_fixed_point as 
 from .fans import gelu as gelu, relu as relu, silu as silu
 from .fourier_features import tanh_pe as tanh_pe
 from .sirens import IMAGE_OMEGA as IMAGE_OMEGA, siren as siren, sm20 as sm20
-from .uniform_phases import uniform_phase as uniform_phase
+from .uniform_phases import OUTPUT_SCALE as OUTPUT_SCALE, uniform_phase as uniform_phase
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Scheme:
     - `paper`: what it follows.
     - `biases`: what it does with them, in a few words.
     - `sound`: options for sounds on [-100, 100], where they differ from the defaults, which are for images.
+    - `fit`: options of a network that is to be trained by the default rule, where they differ from what was published.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Scheme:
     paper: str
     biases: str
     sound: Mapping[str, float] = field(default_factory=dict)
+    fit: Mapping[str, float] = field(default_factory=dict)
 
     def takes(self, option: str) -> bool:
         """Whether the function has an option of this name, such as `omega`."""
@@ -73,7 +75,13 @@ class Scheme:
 SCHEMES: dict[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
-        Scheme("uniform-phase", uniform_phase, "Kuang et al. 2026", "uniform around the circle; output at the mean"),
+        Scheme(
+            "uniform-phase",
+            uniform_phase,
+            "Kuang et al. 2026",
+            "uniform around the circle; output at the mean",
+            fit={"output_scale": OUTPUT_SCALE},
+        ),
         Scheme("siren", siren, "Sitzmann et al. 2020, official code", "uniform ±1/√fan_in"),
         Scheme(
             "sm20",

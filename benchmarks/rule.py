@@ -1,0 +1,344 @@
+"""The default rule: what each of its constants does, and how it does without tuning. Writes docs/rule.md.
+
+    python benchmarks/rule.py curves     every constant, on the development set
+    python benchmarks/rule.py report     the rule and a grid of rates, on the report set
+    python benchmarks/rule.py owed       what is owed to what, on the report set
+    python benchmarks/rule.py page       docs/rule.md and its picture, from the records
+
+Records are appended to benchmarks/rule.jsonl one by one; what is there is not run again, so the program can be stopped
+at any time. Variations of one signal do the same work: a smaller batch takes more steps, a wider network fewer.
+"""
+
+import argparse
+import functools
+import json
+import math
+import re
+import statistics
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+import optax
+
+import uniphase as up
+from signals import DEVELOPMENT, REPORT, Signal
+from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
+from uniphase.jax.network import dtype_of
+from uniphase.lab.tables import Table, spread
+from uniphase.recipe import Scales, Units
+from uniphase.training.fit import observe
+from uniphase.training.loop import Checkpoint, State, Training
+from uniphase.training.optimizers import as_arrays, muon_in_units
+from uniphase.training.plan import FallingPlan
+from uniphase.training.step import Problem, initial_state, split_network
+from uniphase.training.terms import prepare
+
+HERE = Path(__file__).resolve().parent
+RECORDS, PAGE = HERE / "rule.jsonl", HERE.parent / "docs" / "rule.md"
+SHAPES = {
+    "linear": lambda t: 1 - t,
+    "cosine": lambda t: (1 + np.cos(np.pi * t)) / 2,
+    "squared": lambda t: (1 - t) ** 2,
+    "constant": lambda t: 1.0 + 0 * t,
+}
+RULE_SCALES = Scales()
+UNBOUNDED = Scales(growth=math.inf)
+RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
+# Curves are drawn with this share of the default's steps: forty variations of fifteen signals.
+CURVE_WORK = 0.25
+
+
+@dataclass(frozen=True)
+class Variation:
+    """The default rule, with some of it changed. Factors multiply what the rule says."""
+
+    rate: float = 1.0
+    batch: float = 1.0
+    width: float = 1.0
+    depth: int = 3
+    shape: str = "linear"
+    output_scale: float = OUTPUT_SCALE
+    samples: str | None = None
+    optimizer: str = "muon"
+    scheme: str = "uniform-phase"
+    scales: Scales = RULE_SCALES
+
+    def name(self) -> str:
+        """What differs from the rule."""
+        default = asdict(Variation())
+        changed = {key: value for key, value in asdict(self).items() if value != default[key] and key != "scales"}
+        changed |= {key: value for key, value in self.scales._asdict().items() if value != RULE_SCALES._asdict()[key]}
+        return ", ".join(f"{key} {value}" for key, value in changed.items()) or "the rule"
+
+
+def scaled(**changes: float) -> Variation:
+    return Variation(scales=RULE_SCALES._replace(**changes))
+
+
+# The rule of version 0.1.0, but for the rate of small signals, which was down to half of this.
+PREVIOUS = Variation(batch=2.0, shape="cosine", output_scale=1.0, scales=Scales(growth=math.inf, momentum=0.95))
+# Every constant of the rule, and what it is compared with.
+CURVES: dict[str, list[Variation]] = {
+    "rate": [Variation(rate=factor) for factor in RATES],
+    "growth": [scaled(growth=value) for value in (1.0, 1.25, 1.5, 2.0, 3.0, math.inf)],
+    "momentum": [scaled(momentum=value) for value in (0.8, 0.9, 0.95, 0.98)],
+    "batch": [Variation(batch=factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)],
+    "shape": [Variation(shape=name) for name in SHAPES],
+    "input": [scaled(input=value) for value in (0.0, 0.05, 0.15, 0.5, 1.5)],
+    "phase": [scaled(phase=value) for value in (0.0, 0.15, 0.5, 1.5)],
+    "output": [scaled(output=value) for value in (1.0, 3.0, 10.0, 30.0)],
+    "offset": [scaled(offset=value) for value in (0.03, 0.3, 3.0)],
+    "output scale": [Variation(output_scale=scale) for scale in (0.01, 0.05, 0.25, 1.0)],
+    "width": [Variation(width=factor) for factor in (0.5, 0.75, 1.0, 1.5)],
+    "depth": [Variation(depth=2, width=1.22), Variation(), Variation(depth=5, width=0.77)],
+    "rule of 0.1.0": [Variation(), PREVIOUS],
+    "samples": [Variation(samples=kind) for kind in ("points", "averages")],
+}
+# From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
+_COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", scales=UNBOUNDED)
+_PAPER = replace(_COMMON, scheme="uniform-phase", output_scale=1.0)
+OWED = {
+    "SIREN (ω = 30), Adam, cosine, points": _COMMON,
+    "uniform-phase, Adam, cosine, points": _PAPER,
+    "SIREN (ω = 30), Muon, cosine, points": replace(_COMMON, optimizer="muon"),
+    "uniform-phase, Muon, cosine, points": replace(_PAPER, optimizer="muon"),
+    "… with bounded hidden weights": replace(_PAPER, optimizer="muon", scales=RULE_SCALES),
+    "… and a small output at the start": Variation(shape="cosine", samples="points"),
+    "… and a linear schedule": Variation(samples="points"),
+    "… and averages where the network can hold the signal: the rule": Variation(),
+}
+
+
+def network_of(variation: Variation, field: Any, moments: up.Moments, seed: int) -> up.CoordinateMLP:
+    width, _ = up.default_size(field)
+    width = max(8, round(variation.width * width))
+    scheme = get_scheme(variation.scheme)
+    options = scheme.frequencies(None, sound=getattr(field, "medium", None) == "sound")
+    options |= {"output_scale": variation.output_scale} if scheme.fit else {}
+    blueprint = scheme.blueprint(moments, width=width, depth=variation.depth, **options)
+    return up.CoordinateMLP(blueprint, key=jax.random.key(seed))
+
+
+@dataclass(frozen=True)
+class VariedRule:
+    """The default optimizer with its constants as arrays, so that all variations share one program; or Adam."""
+
+    optimizer: str
+
+    def build(self, network: Any, settings: Any) -> optax.GradientTransformation:
+        direction = muon_in_units(network, *settings) if self.optimizer == "muon" else optax.scale_by_adam()
+        return optax.chain(direction, optax.scale(-1.0))
+
+
+@dataclass(frozen=True)
+class ShapedPlan(FallingPlan):
+    """A rate that falls in one of several shapes."""
+
+    shape: str = "linear"
+
+    def factors(self, state: State) -> np.ndarray:
+        shares = SHAPES[self.shape](np.minimum(1, (state.step + np.arange(self.most)) / self.recipe.steps))
+        final = self.recipe.final_fraction
+        return (state.rate_scale * self.recipe.learning_rate * (final + (1 - final) * shares)).astype(np.float32)
+
+
+def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dict[str, Any]:
+    """Fit a signal by a variation of the rule, with a share of the work of the rule."""
+    field, test = fields_of(signal)
+    moments = up.estimate_moments(field)
+    network = network_of(variation, field, moments, seed)
+    samples = variation.samples or up.default_sampling(field, parameters(network))
+    recipe = recipe_of(variation, field, network, samples, work)
+    term = observe(field, samples, moments)  # pyright: ignore[reportArgumentType]
+    trained, frozen, static = split_network(network)
+    units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
+    settings = units, Scales(*(jax.numpy.asarray(value, np.float32) for value in variation.scales))
+    problem = Problem(
+        (prepare(term, dtype_of(network)),), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch
+    )
+    plan = ShapedPlan(recipe, None, None, 1.0, -math.inf, None, term.least_loss, None, shape=variation.shape)
+    losses = np.full(recipe.steps, np.nan, np.float32)
+    training = Training(problem, plan, seed, losses, Checkpoint(None, math.inf, ""))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        state, _ = training.run(State(trained, initial_state(problem, trained)))
+    fitted, averages = eqx.combine(state.parameters, frozen, static), samples == "averages"
+    ours = up.evaluate_network(fitted, field, average=averages)
+    theirs = None if test is None else up.evaluate_network(fitted, test, average=averages and isinstance(test, up.Grid))
+    return {
+        "steps": state.step,
+        "seconds": round(state.seconds, 2),
+        "retreats": sum("exploded" in str(warning.message) for warning in caught),
+        "train_snr_db": round(ours.snr_db, 3),
+        "train_psnr_db": round(ours.psnr_db, 3),
+        "test_snr_db": None if theirs is None else round(theirs.snr_db, 3),
+    }
+
+
+@functools.lru_cache(maxsize=4)
+def fields_of(signal: Signal) -> Any:
+    return signal.make()
+
+
+def recipe_of(variation: Variation, field: Any, network: up.CoordinateMLP, samples: str, work: float) -> up.Recipe:
+    """The recipe of the rule with the steps that its work is enough for."""
+    rule = up.default_recipe(field, network)
+    width, depth = up.default_size(field)
+    batch = int(min(field.samples, max(1, variation.batch * rule.batch)))
+    of_sample = {"points": 1, "averages": 2}  # evaluations of the network
+    rule_samples = up.default_sampling(field, parameters(network_of(Variation(), field, up.estimate_moments(field), 0)))
+    cheaper = of_sample[rule_samples] / of_sample[samples] * rule.batch / batch
+    cheaper *= (width / network.width) ** 2 * depth / variation.depth
+    steps = max(10, round(work * cheaper * rule.steps))
+    rate = rule.learning_rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
+    return replace(rule, batch=batch, steps=steps, learning_rate=variation.rate * rate)
+
+
+def parameters(network: up.CoordinateMLP) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
+
+
+def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float]]:
+    """All runs of a part, those that say most first."""
+    for seed in range(seeds):
+        if what == "curves":
+            chosen = dict.fromkeys([Variation(), PREVIOUS, *(each for curve in CURVES.values() for each in curve)])
+            yield from ((signal, each, seed, CURVE_WORK) for each in chosen for signal in DEVELOPMENT)
+        elif what == "report":
+            yield from ((signal, Variation(rate=factor), seed, 1.0) for signal in REPORT for factor in RATES)
+        else:
+            yield from ((signal, each, seed, 1.0) for signal in REPORT for each in OWED.values())
+
+
+def load_records() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+
+
+def run(what: str, seeds: int, only: list[str]) -> None:
+    done = {(r["signal"], r["variation"], r["seed"], r["work"]) for r in load_records()}
+    for signal, variation, seed, work in tasks(what, seeds):
+        key = (signal.name, variation.name(), seed, work)
+        if key in done or (only and signal.name not in only):
+            continue
+        found = measure(signal, variation, seed, work)
+        done.add(key)
+        with RECORDS.open("a") as file:
+            names = ("signal", "variation", "seed", "work")
+            file.write(json.dumps(dict(zip(names, key, strict=True)) | found) + "\n")
+        print(*key, found["train_snr_db"], found["test_snr_db"], f"{found['seconds']:.0f} s", flush=True)
+
+
+def score(record: dict[str, Any]) -> float:
+    """The SNR on what was not fitted, if there is something, else on what was."""
+    return record["train_snr_db"] if record["test_snr_db"] is None else record["test_snr_db"]
+
+
+def scores(records: list[dict[str, Any]], variation: Variation, work: float, of: Any = score) -> dict[Any, float]:
+    """The score of every signal and seed."""
+    name = variation.name()
+    return {(r["signal"], r["seed"]): of(r) for r in records if (r["variation"], r["work"]) == (name, work)}
+
+
+def gains(records: list[dict[str, Any]], variation: Variation, work: float, of: Any = score) -> dict[str, float]:
+    """How much better than the rule, for every signal: the mean over seeds, in dB."""
+    rule, found = scores(records, Variation(), work, of), scores(records, variation, work, of)
+    both: dict[str, list[float]] = {}
+    for key in rule.keys() & found.keys():
+        both.setdefault(key[0], []).append(found[key] - rule[key])
+    return {signal: statistics.fmean(values) for signal, values in sorted(both.items())}
+
+
+def label(constant: str, variation: Variation) -> str:
+    if hasattr(variation.scales, constant):
+        return str(getattr(variation.scales, constant))
+    return str(getattr(variation, constant.replace(" ", "_"), variation.name()))
+
+
+def curve_table(records: list[dict[str, Any]], constant: str) -> Table:
+    rows = []
+    for variation in CURVES[constant]:
+        if found := gains(records, variation, CURVE_WORK):
+            means = (statistics.fmean(found.values()), statistics.median(found.values()))
+            ends = [end(found, key=lambda signal: found[signal]) for end in (min, max)]
+            cells = [*(f"{mean:+.2f}" for mean in means), *(f"{found[end]:+.2f} ({end})" for end in ends)]
+            is_rule = variation == Variation()
+            name = label(constant, variation) + (" (the rule)" if is_rule else "")
+            rows.append((name, *(("",) * 4 if is_rule else cells), str(len(found))))
+    header = (constant, "mean", "median", "worst", "best", "signals")
+    return Table(constant, f"{constant}: gain over the rule, in dB", header, tuple(rows))
+
+
+def report_table(records: list[dict[str, Any]]) -> Table:
+    rows = []
+    for signal in REPORT:
+        of_signal = [record for record in records if record["signal"] == signal.name]
+        by_rate = {factor: list(scores(of_signal, Variation(rate=factor), 1.0).values()) for factor in RATES}
+        if by_rate[1.0]:
+            means = [statistics.fmean(values) for values in by_rate.values() if values]
+            below = max(means) - statistics.fmean(by_rate[1.0])
+            train = list(scores(of_signal, Variation(), 1.0, of=lambda r: r["train_snr_db"]).values())
+            cells = [spread(values, ".2f") for values in (train, *by_rate.values())]
+            rows.append((signal.name, signal.kind, *cells, f"{below:.2f}"))
+    header = ("signal", "kind", "fitted", *(f"rate × {factor:g}" for factor in RATES), "rule below the best")
+    title = "SNR in dB of the fitted samples, and by rate of what was held back (where nothing was: of the fitted)"
+    return Table("report", title, header, tuple(rows))
+
+
+def owed_table(records: list[dict[str, Any]]) -> Table:
+    rows = []
+    for name, variation in OWED.items():
+        fitted = gains(records, variation, 1.0, of=lambda record: record["train_snr_db"])
+        if held_back := gains(records, variation, 1.0):
+            means = (statistics.fmean(found.values()) for found in (fitted, held_back))
+            rows.append((name, *(f"{mean:+.2f}" for mean in means), str(len(fitted))))
+    header = ("fit", "fitted", "held back, where there is something", "signals")
+    return Table("owed", "SNR beyond that of the rule at the same work, in dB", header, tuple(rows))
+
+
+def draw(records: list[dict[str, Any]]) -> None:
+    """docs/rule.png: the gain of every signal along every constant."""
+    figure, axes = plt.subplots(3, 5, figsize=(15, 8), sharey=True, layout="constrained")
+    for axis in axes.flat[len(CURVES) :]:
+        axis.remove()
+    for axis, (constant, variations) in zip(axes.flat, CURVES.items(), strict=False):
+        found = [gains(records, variation, CURVE_WORK) for variation in variations]
+        names = [label(constant, variation) for variation in variations]
+        for signal in sorted(set().union(*found)):
+            axis.plot(names, [each.get(signal, math.nan) for each in found], color="0.7", linewidth=0.8)
+        axis.plot(names, [statistics.fmean(each.values()) if each else math.nan for each in found], "o-", color="C0")
+        axis.set(title=constant, ylim=(-4, 2))
+        axis.axhline(0, color="0.3", linewidth=0.5)
+    figure.supylabel("gain over the rule, dB")
+    figure.savefig(PAGE.with_suffix(".png"), dpi=90)
+
+
+def write_page() -> None:
+    """Write the tables between the page's marks `<!-- NAME -->` and `<!-- end -->`."""
+    records, text = load_records(), PAGE.read_text()
+    tables = [curve_table(records, constant) for constant in CURVES] + [report_table(records), owed_table(records)]
+    for table in tables:
+        pattern = rf"(<!-- {re.escape(table.name)} -->\n).*?(<!-- end -->)"
+        text, count = re.subn(pattern, lambda m, t=table: m[1] + t.markdown() + m[2], text, flags=re.DOTALL)
+        assert count == 1, f"docs/rule.md has no marks for the table {table.name}"
+    PAGE.write_text(text)
+    draw(records)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("curves", "report", "owed", "page"))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=[], help="the names of some signals")
+    options = parser.parse_args()
+    jax.config.update("jax_compilation_cache_dir", str(Path.home() / ".cache" / "uniphase-rule"))
+    if options.what == "page":
+        write_page()
+    else:
+        run(options.what, options.seeds, options.only)
