@@ -2,7 +2,7 @@
 
 A `.uniphase` file is a safetensors file whose tensors are named `layers.0.weight`, `layers.0.bias` and so on, and whose
 metadata hold one JSON string under the key `uniphase`. Other programs can read it with safetensors and JSON alone.
-If its `bits` are 8 or 16, hidden matrices are integers, whose rows are multiplied by `layers.1.weight.scales` and so on.
+If its `bits` are 8 or 16, hidden matrices are integers, whose rows `layers.1.weight.scales` and so on multiply.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """Quantization: the hidden matrices of a network as integers with one scale for each row.
 
-Almost all numbers of a network are in the matrices between its hidden layers. The others stay as they are: they are few,
-and phases of hundreds of radians that the input layer makes from coordinates would not survive a rounding.
+Almost all numbers of a network are in the matrices between its hidden layers. The others stay as they are: they are
+few, and the phases of hundreds of radians that the input layer makes from coordinates would not survive the rounding.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,9 @@ def quantize_tensors(
     """The tensors of a file, from those of a network."""
     require_bits(bits)
     stored = dict(tensors)
-    for name in quantized_names(blueprint) if bits is not None else ():
+    if bits is None:
+        return stored
+    for name in quantized_names(blueprint):
         stored[name], stored[name + SCALES] = quantize(tensors[name], bits)
     return stored
 
