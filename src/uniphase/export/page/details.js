@@ -1,0 +1,63 @@
+// The drawer: how good the network is, how it was made, its layers and the moments of the signal.
+
+import { element, number } from "./elements.js";
+
+const METRICS = { psnr_db: "PSNR, dB", snr_db: "SNR, dB", ssim: "SSIM", mse: "mean squared error" };
+
+export function fillDetails(drawer, { header, engine, size }) {
+  drawer.append(
+    section("Quality", table(["", ...Object.values(METRICS)], qualityRows(header))),
+    section("Network", layerTable(header.blueprint)),
+    ...(header.moments ? [section("Moments of the signal", ...moments(header.moments))] : []),
+    section("About", facts(header, engine, size)),
+  );
+}
+
+function section(title, ...content) {
+  return element("section", {}, element("h2", {}, title), ...content);
+}
+
+function table(heads, rows) {
+  const cells = (tag, row) => element("tr", {}, ...row.map((text) => element(tag, {}, text)));
+  const body = element("table", {}, element("thead", {}, cells("th", heads)), element("tbody", {}, ...rows.map((row) => cells("td", row))));
+  return element("div", { class: "scroll" }, body);
+}
+
+function qualityRows({ metrics, training }) {
+  const rows = [["fitted samples", metrics], ["test samples", training?.test_metrics]].filter(([, numbers]) => numbers);
+  return rows.map(([name, numbers]) => [name, ...Object.keys(METRICS).map((key) => number(numbers[key] ?? NaN))]);
+}
+
+function layerTable({ layers }) {
+  const rows = layers.map(({ role, columns, rows, activation, omega }) => [
+    role,
+    `${columns} → ${activation === "sincos" ? 2 * rows : rows}`,
+    activation,
+    number(omega),
+  ]);
+  return table(["layer", "maps", "activation", "ω"], rows);
+}
+
+function moments({ mean, covariance, structure_tensor: tensor }) {
+  const grid = (matrix) => table([], matrix.map((row) => row.map((x) => number(x))));
+  return [
+    ...[element("h3", {}, "Mean"), grid([mean])],
+    ...[element("h3", {}, "Covariance"), grid(covariance)],
+    ...[element("h3", {}, "Structure tensor"), grid(tensor)],
+  ];
+}
+
+function facts({ domain, blueprint, bits, training, versions }, engine, size) {
+  const box = domain.extents.map(([low, high]) => `[${number(low)}, ${number(high)}]`).join(" × ");
+  const entries = {
+    "Initialization": blueprint.scheme,
+    "Domain": box,
+    "Samples fitted as": domain.sampling === "averages" ? "averages over their cells" : "values at points",
+    "Steps": training?.steps ? `${training.steps.toLocaleString("en")} in ${number(training.seconds)} s` : null,
+    "Weights": `${size.toLocaleString("en")} bytes${bits ? `, hidden ones in ${bits} bits` : ""}`,
+    "Computed by": engine,
+    "Made with": versions?.uniphase ? `uniphase ${versions.uniphase}` : "uniphase",
+  };
+  const known = Object.entries(entries).filter(([, text]) => text);
+  return element("dl", {}, ...known.flatMap(([name, text]) => [element("dt", {}, name), element("dd", {}, text)]));
+}

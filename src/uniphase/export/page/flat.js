@@ -1,0 +1,159 @@
+// Images and maps: a picture to zoom into, its derivatives, a comparison with its own pixels, and a colour bar.
+
+import { barColors, derivativeColors, drawColorBar, imageColors, nearlyLargest } from "./colors.js";
+import { Comparison } from "./comparison.js";
+import { button, choice, element, number } from "./elements.js";
+import { mapSpace } from "./fields.js";
+import { listen } from "./gestures.js";
+import { Picture } from "./picture.js";
+
+// Samples along each side from which the largest derivative is taken.
+const SURVEY = 96;
+const QUANTITIES = { value: "Values", gradient: "Gradient", laplacian: "Laplacian" };
+
+export function showFlat({ header, pool, stage, toolbar, status, original }) {
+  const canvas = stage.querySelector("canvas");
+  const space = mapSpace(header.domain);
+  const looks = new Looks(header, pool, space);
+  const picture = new Picture(canvas, pool, space, looks.paint("value"));
+  const quantities = choice("Show", QUANTITIES, async (quantity) => {
+    await looks.survey(quantity);
+    picture.change({ quantity, paint: looks.paint(quantity) });
+    looks.label(quantity);
+  });
+  toolbar.append(...zoomButtons(picture), quantities.label);
+  if (looks.bar) stage.after(looks.bar);
+  if (looks.channels) toolbar.append(looks.channels((paint) => picture.change({ paint })));
+  const show = (quantity) => {
+    quantities.select.value = quantity;
+    quantities.select.dispatchEvent(new Event("change"));
+  };
+  const keys = { v: () => show("value"), g: () => show("gradient"), l: () => show("laplacian") };
+  if (header.domain.shape && looks.isImage) keys.c = addComparison(picture, stage, toolbar, original, quantities.select);
+  watch(picture, header, status, keys);
+  picture.resize();
+}
+
+// Colours for the values and their derivatives, and for a map the bar that explains them.
+class Looks {
+  constructor(header, pool, space) {
+    Object.assign(this, { header, pool, space, channel: 0, largest: {}, current: "value" });
+    this.isImage = header.medium !== null && header.domain.shape !== null;
+    if (!this.isImage) this.bar = this.makeBar();
+    const count = header.blueprint.layers.at(-1).rows;
+    if (!this.isImage && count > 1) this.channels = (change) => this.channelChoice(count, change);
+  }
+
+  paint(quantity) {
+    this.current = quantity;
+    if (quantity !== "value") return derivativeColors(quantity, this.largest[quantity]);
+    const { medium, value_range: range } = this.header;
+    return this.isImage ? imageColors(medium, range) : barColors(this.channel, range);
+  }
+
+  // White in a derivative is the same at any zoom: nearly the largest in the whole picture.
+  async survey(quantity) {
+    if (quantity === "value" || this.largest[quantity]) return;
+    const [height, width] = this.space.size;
+    const side = Math.min(SURVEY, Math.floor(Math.sqrt(this.pool.capacity)));
+    const { origin, across, down } = this.space;
+    const plane = {
+      origin: origin.map((o, k) => o + (across[k] * width + down[k] * height) / side / 2),
+      across: across.map((u) => (u * width) / side),
+      down: down.map((u) => (u * height) / side),
+      columns: side,
+      rows: side,
+    };
+    this.largest[quantity] = nearlyLargest(await this.pool.evaluate(plane, quantity));
+  }
+
+  makeBar() {
+    this.ends = [element("span"), element("span")];
+    const ramp = element("canvas", { class: "ramp", "aria-hidden": "true" });
+    drawColorBar(ramp);
+    const bar = element("div", { class: "bar", role: "group", "aria-label": "Colour bar" }, this.ends[0], ramp, this.ends[1]);
+    this.header.value_range.forEach((x, k) => (this.ends[k].textContent = number(x)));
+    return bar;
+  }
+
+  label(quantity) {
+    if (this.bar) this.bar.hidden = quantity !== "value";
+  }
+
+  channelChoice(count, change) {
+    const names = Object.fromEntries(Array.from({ length: count }, (_, k) => [k, `Channel ${k + 1}`]));
+    return choice("Of", names, (channel) => {
+      this.channel = Number(channel);
+      change(this.paint(this.current));
+    }).label;
+  }
+}
+
+export function zoomButtons(picture) {
+  const { canvas } = picture;
+  const zoom = (factor) => picture.zoom(factor, canvas.width / 2, canvas.height / 2);
+  return [
+    element(
+      "div",
+      { class: "buttons", role: "group", "aria-label": "Zoom" },
+      button("−", "Zoom out (−)", () => zoom(1 / 1.5)),
+      button("+", "Zoom in (+)", () => zoom(1.5)),
+      button("Fit", "Show all of it (0)", () => picture.fit()),
+      button("1:1", "One pixel of the screen for each of the signal (1)", () => picture.look({ ...picture.view, scale: 1 })),
+    ),
+  ];
+}
+
+function addComparison(picture, stage, toolbar, original, quantity) {
+  const comparison = new Comparison(picture, stage, original);
+  const modes = { off: "nothing", nearest: "pixels, nearest", bicubic: "pixels, bicubic" };
+  const { select, label } = choice("Compare with", modes, (mode) => comparison.choose(mode));
+  toolbar.append(label);
+  quantity.addEventListener("change", () => {
+    comparison.choose((select.value = "off")); // pixels have no derivatives to compare with
+    select.disabled = quantity.value !== "value";
+  });
+  return () => {
+    if (select.disabled) return;
+    const names = Object.keys(modes);
+    comparison.choose((select.value = names[(names.indexOf(select.value) + 1) % names.length]));
+  };
+}
+
+// Keys, and the line that says what is in view and what is under the pointer.
+export function watch(picture, header, status, keys) {
+  const { canvas } = picture;
+  listen(canvas, {
+    pan: (dx, dy) => picture.pan(dx, dy),
+    zoom: (factor, x, y) => picture.zoom(factor, x, y),
+    keys: { 0: () => picture.fit(), Home: () => picture.fit(), 1: () => picture.look({ ...picture.view, scale: 1 }), ...keys },
+  });
+  picture.listen((event) => {
+    const from = picture.position(...picture.point(0, 0));
+    const to = picture.position(...picture.point(canvas.width, canvas.height));
+    canvas.dataset.region = JSON.stringify(from.map((x, k) => [x, to[k]]));
+    status.view.textContent = `${number(100 * picture.view.scale)} %`;
+    status.busy(event !== "ready");
+  });
+  probe(picture, status);
+}
+
+// The value under the pointer, one request at a time.
+function probe(picture, status) {
+  let asking = false;
+  picture.canvas.addEventListener("pointermove", async (event) => {
+    if (asking || event.buttons !== 0) return;
+    const box = picture.canvas.getBoundingClientRect();
+    const ratio = picture.canvas.width / box.width;
+    const point = picture.point((event.clientX - box.left) * ratio, (event.clientY - box.top) * ratio);
+    const { size, across, down } = picture.space;
+    if (point.some((x, k) => x < 0 || x > size[1 - k])) return;
+    const origin = picture.position(...point);
+    asking = true;
+    const { values } = await picture.pool.evaluate({ origin, across, down, columns: 1, rows: 1 }, picture.quantity);
+    asking = false;
+    const step = Math.max(...across.map(Math.abs)) / picture.view.scale;
+    const place = origin.map((x) => number(x, step)).join(", ");
+    status.place.textContent = `(${place}): ${Array.from(values, (x) => number(x)).join(", ")}`;
+  });
+}
