@@ -36,7 +36,14 @@ _OPTIONS = [
     "--remote-debugging-pipe",
 ]
 # Chromium reads commands from the file descriptor 3, and writes to 4.
-_LAUNCH = "import os, sys; r, w = map(int, sys.argv[1:3]); os.dup2(r, 30); os.dup2(w, 31); os.dup2(30, 3); os.dup2(31, 4); os.execv(sys.argv[3], sys.argv[3:])"
+_LAUNCH = """
+import os, sys
+for spare, given in zip((30, 31), sys.argv[1:3]):
+    os.dup2(int(given), spare)
+for spare, wanted in ((30, 3), (31, 4)):
+    os.dup2(spare, wanted)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 _SECONDS = 60.0
 
 
@@ -96,7 +103,9 @@ class Browser:
         self._post(next(self._ids), "Runtime.runIfWaitingForDebugger", session, {})
 
     @contextlib.contextmanager
-    def page(self, path: Path, *, hash: str = "", width: int = 1280, height: int = 800, dark: bool = False) -> "Iterator[Page]":
+    def page(
+        self, path: Path, *, hash: str = "", width: int = 1280, height: int = 800, dark: bool = False
+    ) -> "Iterator[Page]":
         """Open a file in a tab of its own."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]

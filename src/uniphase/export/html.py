@@ -18,12 +18,6 @@ from ..storage.network_file import NetworkFile
 from .bundle import bundle, read_asset
 
 _MOST_COORDINATES = 3
-_KEYS = {
-    1: "Keys: arrows move, + and − zoom, 0 shows all of it, space plays a sound, i opens the details.",
-    2: "Keys: arrows move, + and − zoom, 0 shows all of it, 1 its own pixels; v, g and l show values, gradient and "
-    "Laplacian, c compares, i opens the details.",
-    3: "Keys: arrows move, + and − zoom, 0 shows all of it, space plays, comma and period step, i opens the details.",
-}
 
 
 def require_page(path: Path, file: NetworkFile[Any]) -> None:
@@ -31,7 +25,8 @@ def require_page(path: Path, file: NetworkFile[Any]) -> None:
     axes = len(file.domain.extents)
     if axes > _MOST_COORDINATES:
         raise ValueError(
-            f"{path}: a page shows up to {_MOST_COORDINATES} coordinates, but the network has {axes}; write .onnx or .npy"
+            f"{path}: a page shows up to {_MOST_COORDINATES} coordinates, but the network has {axes}; "
+            "write .onnx, .py or .npy"
         )
 
 
@@ -50,7 +45,7 @@ def make_page(title: str, file: NetworkFile[Any], network: bytes, original: byte
     entries = {
         "title": html.escape(title),
         "summary": html.escape(_summary(file)),
-        "keys": html.escape(_KEYS[len(file.domain.extents)]),
+        "laws": html.escape(str(file.blueprint)),
         "policy": _policy(script, style),
         "style": style,
         "network": base64.b64encode(network).decode(),

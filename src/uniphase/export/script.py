@@ -1,6 +1,7 @@
 """The script: a network's file read and rendered in ten lines of Python, which need NumPy and nothing else."""
 
 import itertools
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ _FUNCTIONS = {
     "linear": "lambda z: z",
 }
 
+# The types of safetensors in NumPy.
+_TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I8": "<i1", "I16": "<i2"}
+
+# Ten lines, some of them long.
 _SCRIPT = '''\
 """Renders {name} with NumPy alone, at {size} samples, and writes the values to {array} beside this file."""
 
@@ -30,21 +35,20 @@ from pathlib import Path
 import numpy as np
 
 data = (Path(__file__).parent / {network!r}).read_bytes()  # safetensors: size of the header, header, numbers
-start = 8 + int.from_bytes(data[:8], "little")
+start, types = 8 + int.from_bytes(data[:8], "little"), {types}
 entries = {{name: entry for name, entry in json.loads(data[8:start]).items() if name != "__metadata__"}}
-tensors = {{name: np.ndarray(e["shape"], {types}[e["dtype"]], data, start + e["data_offsets"][0]) for name, e in entries.items()}}
+tensors = {{k[7:]: np.ndarray(e["shape"], types[e["dtype"]], data, start + e["data_offsets"][0]) for k, e in entries.items()}}
 
 
 def field(x):  # the channels at positions of shape (n, {axes})
-    for i, (omega, function) in enumerate({layers}):
-        w, b = f"layers.{{i}}.weight", f"layers.{{i}}.bias"
-        x = function(omega * (x @ tensors[w].T * tensors.get(f"{{w}}.scales", 1.0) + tensors.get(b, 0.0)))
+    for i, (omega, f) in enumerate({layers}):
+        x = f(omega * (x @ tensors[f"{{i}}.weight"].T * tensors.get(f"{{i}}.weight.scales", 1.0) + tensors.get(f"{{i}}.bias", 0.0)))
     return x
 
 
 x = np.stack(np.meshgrid({grid}, indexing="ij"), axis=-1).reshape(-1, {axes})
 np.save(Path(__file__).with_suffix(".npy"), np.concatenate([field(part) for part in np.array_split(x, {parts})]).reshape{shape})
-'''
+'''  # noqa: E501
 
 
 def make_script(path: str, target: Path, file: NetworkFile[Any]) -> str:
@@ -58,25 +62,22 @@ def make_script(path: str, target: Path, file: NetworkFile[Any]) -> str:
     """
     domain = file.domain
     shape = domain.shape or _shape_of_box(domain.extents)
-    samples = 1
-    for n in shape:
-        samples *= n
     return _SCRIPT.format(
         name=Path(path).name,
         size=" × ".join(map(str, shape)),
         array=f"{target.stem}.npy",
         network=os.path.relpath(path, target.parent),
-        types={"F16": "<f2", "F32": "<f4", "F64": "<f8", "I8": "<i1", "I16": "<i2"},
+        types=_TYPES,
         layers=_layers(file.blueprint),
         axes=len(shape),
         grid=", ".join(map(_axis, shape, domain.extents, itertools.repeat(domain.align))),
-        parts=1 + samples // 4096,
+        parts=1 + math.prod(shape) // 4096,
         shape=(*shape, file.blueprint.out_size),
     )
 
 
 def _layers(blueprint: Blueprint) -> str:
-    """The ω and the function of each layer, those of equal ones written once."""
+    """The ω and the function of each layer, those of equal neighbours written once."""
     pairs = [f"({plan.omega!r}, {_FUNCTIONS[plan.activation]})" for plan in blueprint.layers]
     groups = [(pair, len(list(group))) for pair, group in itertools.groupby(pairs)]
     return " + ".join(f"[{pair}]" + (f" * {count}" if count > 1 else "") for pair, count in groups)

@@ -32,12 +32,11 @@ export function nearlyLargest({ values }) {
   return sizes[Math.floor(0.995 * (sizes.length - 1))] || 1;
 }
 
-export function drawColorBar(canvas) {
+export function drawRamp(canvas) {
   const context = canvas.getContext("2d");
+  Object.assign(canvas, { width: STEPS, height: 1 });
   const picture = context.createImageData(STEPS, 1);
   BAR.forEach((color, k) => picture.data.set(color, 4 * k));
-  canvas.width = STEPS;
-  canvas.height = 1;
   context.putImageData(picture, 0, 0);
 }
 

@@ -5,9 +5,10 @@ import { element, number } from "./elements.js";
 const METRICS = { psnr_db: "PSNR, dB", snr_db: "SNR, dB", ssim: "SSIM", mse: "mean squared error" };
 
 export function fillDetails(drawer, { header, engine, size }) {
+  const laws = drawer.querySelector("pre");
   drawer.append(
-    section("Quality", table(["", ...Object.values(METRICS)], qualityRows(header))),
-    section("Network", layerTable(header.blueprint)),
+    ...(header.metrics ? [section("Quality", quality(header))] : []),
+    section("Network", layerTable(header.blueprint), element("h3", {}, "As it was initialized"), laws),
     ...(header.moments ? [section("Moments of the signal", ...moments(header.moments))] : []),
     section("About", facts(header, engine, size)),
   );
@@ -23,9 +24,11 @@ function table(heads, rows) {
   return element("div", { class: "scroll" }, body);
 }
 
-function qualityRows({ metrics, training }) {
-  const rows = [["fitted samples", metrics], ["test samples", training?.test_metrics]].filter(([, numbers]) => numbers);
-  return rows.map(([name, numbers]) => [name, ...Object.keys(METRICS).map((key) => number(numbers[key] ?? NaN))]);
+function quality({ metrics, training }) {
+  const columns = { "fitted samples": metrics, "test samples": training?.test_metrics };
+  const known = Object.entries(columns).filter(([, numbers]) => numbers);
+  const rows = Object.entries(METRICS).map(([key, name]) => [name, ...known.map(([, numbers]) => number(numbers[key] ?? NaN))]);
+  return table(["", ...known.map(([name]) => name)], rows);
 }
 
 function layerTable({ layers }) {

@@ -1,5 +1,7 @@
 // Elements of the page. Text is always set as text, so that no name can become markup.
 
+import { drawRamp } from "./colors.js";
+
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -28,9 +30,24 @@ export function slider(label, range, oninput) {
   return input;
 }
 
+// The colours of a range of values, for a field that is no image.
+export function colorBar([low, high]) {
+  const ramp = element("canvas", { class: "ramp", "aria-hidden": "true" });
+  drawRamp(ramp);
+  const ends = [low, high].map((x) => element("span", {}, number(x)));
+  return element("div", { class: "bar", role: "group", "aria-label": "Colour bar" }, ends[0], ramp, ends[1]);
+}
+
+// Zooming a picture or waves by buttons: `zoom(factor)`, and others by their text.
+export function zoomButtons(zoom, others) {
+  const more = Object.entries(others).map(([text, [title, action]]) => button(text, title, action));
+  const [less, greater] = [button("−", "Zoom out (−)", () => zoom(1 / 1.5)), button("+", "Zoom in (+)", () => zoom(1.5))];
+  return element("div", { class: "buttons", role: "group", "aria-label": "Zoom" }, less, greater, ...more);
+}
+
 // A number in a few digits, with more of them where a small interval needs it.
 export function number(x, interval = Math.abs(x)) {
   if (!Number.isFinite(x)) return "—";
   const digits = interval > 0 && x !== 0 ? Math.ceil(Math.log10(Math.abs(x) / interval)) + 4 : 4;
-  return String(Number(x.toPrecision(Math.min(15, Math.max(4, digits))))).replace("-", "−");
+  return String(Number(x.toPrecision(Math.min(15, Math.max(4, digits))))).replaceAll("-", "−");
 }

@@ -1,8 +1,8 @@
 // Images and maps: a picture to zoom into, its derivatives, a comparison with its own pixels, and a colour bar.
 
-import { barColors, derivativeColors, drawColorBar, imageColors, nearlyLargest } from "./colors.js";
+import { barColors, derivativeColors, imageColors, nearlyLargest } from "./colors.js";
 import { Comparison } from "./comparison.js";
-import { button, choice, element, number } from "./elements.js";
+import { choice, colorBar, number, zoomButtons } from "./elements.js";
 import { mapSpace } from "./fields.js";
 import { listen } from "./gestures.js";
 import { Picture } from "./picture.js";
@@ -19,9 +19,9 @@ export function showFlat({ header, pool, stage, toolbar, status, original }) {
   const quantities = choice("Show", QUANTITIES, async (quantity) => {
     await looks.survey(quantity);
     picture.change({ quantity, paint: looks.paint(quantity) });
-    looks.label(quantity);
+    if (looks.bar) looks.bar.hidden = quantity !== "value";
   });
-  toolbar.append(...zoomButtons(picture), quantities.label);
+  toolbar.append(pictureButtons(picture, header.domain.shape !== null), quantities.label);
   if (looks.bar) stage.after(looks.bar);
   if (looks.channels) toolbar.append(looks.channels((paint) => picture.change({ paint })));
   const show = (quantity) => {
@@ -39,7 +39,7 @@ class Looks {
   constructor(header, pool, space) {
     Object.assign(this, { header, pool, space, channel: 0, largest: {}, current: "value" });
     this.isImage = header.medium !== null && header.domain.shape !== null;
-    if (!this.isImage) this.bar = this.makeBar();
+    if (!this.isImage) this.bar = colorBar(header.value_range);
     const count = header.blueprint.layers.at(-1).rows;
     if (!this.isImage && count > 1) this.channels = (change) => this.channelChoice(count, change);
   }
@@ -67,19 +67,6 @@ class Looks {
     this.largest[quantity] = nearlyLargest(await this.pool.evaluate(plane, quantity));
   }
 
-  makeBar() {
-    this.ends = [element("span"), element("span")];
-    const ramp = element("canvas", { class: "ramp", "aria-hidden": "true" });
-    drawColorBar(ramp);
-    const bar = element("div", { class: "bar", role: "group", "aria-label": "Colour bar" }, this.ends[0], ramp, this.ends[1]);
-    this.header.value_range.forEach((x, k) => (this.ends[k].textContent = number(x)));
-    return bar;
-  }
-
-  label(quantity) {
-    if (this.bar) this.bar.hidden = quantity !== "value";
-  }
-
   channelChoice(count, change) {
     const names = Object.fromEntries(Array.from({ length: count }, (_, k) => [k, `Channel ${k + 1}`]));
     return choice("Of", names, (channel) => {
@@ -89,19 +76,11 @@ class Looks {
   }
 }
 
-export function zoomButtons(picture) {
+export function pictureButtons(picture, pixels) {
   const { canvas } = picture;
+  const own = ["One pixel of the screen for each of the signal (1)", () => picture.look({ ...picture.view, scale: 1 })];
   const zoom = (factor) => picture.zoom(factor, canvas.width / 2, canvas.height / 2);
-  return [
-    element(
-      "div",
-      { class: "buttons", role: "group", "aria-label": "Zoom" },
-      button("−", "Zoom out (−)", () => zoom(1 / 1.5)),
-      button("+", "Zoom in (+)", () => zoom(1.5)),
-      button("Fit", "Show all of it (0)", () => picture.fit()),
-      button("1:1", "One pixel of the screen for each of the signal (1)", () => picture.look({ ...picture.view, scale: 1 })),
-    ),
-  ];
+  return zoomButtons(zoom, { Fit: ["Show all of it (0)", () => picture.fit()], ...(pixels && { "1:1": own }) });
 }
 
 function addComparison(picture, stage, toolbar, original, quantity) {

@@ -1,6 +1,6 @@
 // Sounds and curves: the waves, and for a sound a player.
 
-import { button, choice, element, number } from "./elements.js";
+import { button, choice, element, number, zoomButtons } from "./elements.js";
 import { axisCells } from "./fields.js";
 import { listen } from "./gestures.js";
 import { Player } from "./player.js";
@@ -16,15 +16,7 @@ export function showLine({ header, pool, stage, toolbar, status }) {
   const label = rate ? (at) => at / rate : (at) => cells.start + at * cells.spacing;
   const waves = new Waves(canvas, pool, cells, channels, range, label);
   const middle = () => canvas.width / 2;
-  toolbar.append(
-    element(
-      "div",
-      { class: "buttons", role: "group", "aria-label": "Zoom" },
-      button("−", "Zoom out (−)", () => waves.zoom(1 / 1.5, middle())),
-      button("+", "Zoom in (+)", () => waves.zoom(1.5, middle())),
-      button("Fit", "Show all of it (0)", () => waves.fit()),
-    ),
-  );
+  toolbar.append(zoomButtons((factor) => waves.zoom(factor, middle()), { Fit: ["Show all of it (0)", () => waves.fit()] }));
   const keys = { 0: () => waves.fit(), Home: () => waves.fit() };
   if (rate) keys[" "] = addPlayer(waves, header, cells, stage, toolbar, status);
   listen(canvas, { pan: (dx) => waves.pan(dx), zoom: (factor, x) => waves.zoom(factor, x), keys });

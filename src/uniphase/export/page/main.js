@@ -10,6 +10,17 @@ import { showSlices } from "./slices.js";
 
 const VIEWERS = { image: showFlat, map: showFlat, sound: showLine, curve: showLine, video: showSlices, volume: showSlices };
 
+const MOVES = "arrows move, + and − zoom, 0 shows all of it";
+const FLAT = `${MOVES}; v, g and l show values, gradient and Laplacian`;
+const KEYS = {
+  image: `${FLAT}; 1 shows its own pixels, c compares with them`,
+  map: FLAT,
+  sound: `${MOVES}, space plays`,
+  curve: MOVES,
+  video: `${MOVES}, space plays, comma and period step by a frame`,
+  volume: `${MOVES}, space plays, comma and period step by a slice`,
+};
+
 const find = (id) => document.getElementById(id);
 
 async function main() {
@@ -21,6 +32,7 @@ async function main() {
   const stage = find("stage");
   const canvas = stage.querySelector("canvas");
   canvas.setAttribute("aria-label", summary);
+  find("keys").textContent = `Keys: ${KEYS[kindOf(header)]}; i opens the details.`;
   const webgl = !location.hash.includes("typed-arrays");
   const pool = await Pool.start(find("worker").textContent, layers, webgl);
   find("engine").textContent = pool.engine;

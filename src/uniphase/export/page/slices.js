@@ -1,9 +1,9 @@
 // Videos and volumes: a picture of one frame or slice, a slider through them, and play.
 
 import { barColors, imageColors } from "./colors.js";
-import { button, choice, element, number, slider } from "./elements.js";
+import { button, choice, colorBar, element, number, slider } from "./elements.js";
 import { axisCells, planeSpace } from "./fields.js";
-import { watch, zoomButtons } from "./flat.js";
+import { pictureButtons, watch } from "./flat.js";
 import { Picture } from "./picture.js";
 
 const SLICES_PER_SECOND = 12;
@@ -18,7 +18,8 @@ export function showSlices({ header, pool, stage, toolbar, status }) {
   const name = header.rate ? "Frame" : "Slice";
   const bar = slider(name, { min: 0, max: slices.cells.count, step: "any", value: slices.at }, (at) => slices.go(at));
   stage.after(element("div", { class: "timeline" }, play, bar, label));
-  toolbar.append(...zoomButtons(slices.picture), speeds.label);
+  toolbar.append(pictureButtons(slices.picture, header.domain.shape !== null), speeds.label);
+  if (!header.medium) stage.after(colorBar(header.value_range));
   if (!header.rate) toolbar.append(axisChoice(slices, bar));
   slices.tell = (playing) => {
     play.textContent = playing ? "Stop" : "Play";

@@ -122,7 +122,17 @@ export class Waves {
       this.trace(values, times, lane, place);
     }
     context.fillStyle = style.getPropertyValue("--quiet");
+    context.font = `${12 * this.ratio}px ${style.fontFamily}`;
+    context.textBaseline = "middle";
     this.drawTicks(gutter);
+    this.drawRange(height);
+  }
+
+  // The values at the upper and lower end of each lane.
+  drawRange(height) {
+    for (let lane = 0; lane < this.channels; lane++) {
+      for (const x of this.range) this.context.fillText(number(x), 4 * this.ratio, this.lane(lane, height)(x));
+    }
   }
 
   lane(lane, height) {
@@ -154,8 +164,6 @@ export class Waves {
     const wanted = Math.max(2, Math.floor(canvas.width / (110 * this.ratio)));
     const [low, high] = [0, canvas.width].map((px) => label(view.at + (px - canvas.width / 2) / view.scale));
     const step = roundStep((high - low) / wanted);
-    context.font = `${12 * this.ratio}px ${getComputedStyle(canvas).fontFamily}`;
-    context.textBaseline = "middle";
     for (let k = Math.ceil(low / step); k * step < high; k++) {
       const px = ((k * step - low) / (high - low)) * canvas.width;
       const text = number(k * step, step);
