@@ -6,7 +6,19 @@ import pytest
 from uniphase.cli import main
 from uniphase.cli.app import app
 
-COMMANDS = ["fit", "render", "info", "compare", "diagnose", "moments", "schemes", "reproduce", "report"]
+COMMANDS = [
+    "fit",
+    "render",
+    "view",
+    "export",
+    "info",
+    "compare",
+    "diagnose",
+    "moments",
+    "schemes",
+    "reproduce",
+    "report",
+]
 
 
 def test_no_memory_is_one_line_and_other_errors_are_not_hidden(run, monkeypatch):

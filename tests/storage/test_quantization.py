@@ -67,6 +67,12 @@ def test_smaller_files(tmp_path):
     assert sizes == [sizes[0], sizes[0] - 2 * hidden + 4 * 2 * 64, sizes[0] - 3 * hidden + 4 * 2 * 64]
 
 
+@pytest.mark.parametrize("kind", ["float16", "float64"])
+def test_all_tensors_come_back_in_one_type(kind, tmp_path):
+    back = write(tmp_path / "a.uniphase", 16, {name: tensor.astype(kind) for name, tensor in tensors().items()})
+    assert {tensor.dtype.name for tensor in back.network.values()} == {kind}
+
+
 def test_a_quantized_file_that_is_saved_again_stays_the_same(tmp_path):
     once = write(tmp_path / "a.uniphase", 8)
     twice = write(tmp_path / "b.uniphase", once.bits, once.network)

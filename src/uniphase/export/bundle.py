@@ -11,7 +11,7 @@ _EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.
 @functools.cache
 def read_asset(name: str) -> str:
     """The text of a file of the page."""
-    return (files(__package__) / "page" / name).read_text("utf-8")
+    return (files("uniphase.export") / "page" / name).read_text("utf-8")
 
 
 @functools.cache

@@ -70,7 +70,7 @@ def make_script(path: str, target: Path, file: NetworkFile[Any]) -> str:
         types=_TYPES,
         layers=_layers(file.blueprint),
         axes=len(shape),
-        grid=", ".join(map(_axis, shape, domain.extents, itertools.repeat(domain.align))),
+        grid=", ".join(_axis(n, extent, domain.align) for n, extent in zip(shape, domain.extents, strict=True)),
         parts=1 + math.prod(shape) // 4096,
         shape=(*shape, file.blueprint.out_size),
     )

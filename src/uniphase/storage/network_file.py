@@ -81,7 +81,7 @@ class NetworkFile(Generic[Network]):
     - `training`: how it was fitted (optimizer, steps, seconds, seed): anything that JSON can hold.
     - `versions`: of the packages that wrote the file.
     - `bits`: of each number in the hidden matrices, 8 or 16, as integers with one scale for each row, which become
-        float32 again when the file is read. Default: all numbers as they are.
+        floats again when the file is read. Default: all numbers as they are.
 
     !!! example
         ```python

@@ -40,16 +40,16 @@ def quantize(
     """
     require_bits(bits)
     kind = np.dtype(f"int{bits}")
-    largest = np.abs(weight).max(axis=1).astype(np.float32)
-    scales = np.where(largest > 0, largest / np.float32(np.iinfo(kind).max), np.float32(1)).astype(np.float32)
+    largest = np.abs(weight).max(axis=1).astype(np.promote_types(weight.dtype, np.float32))
+    scales = np.where(largest > 0, largest, 1) / largest.dtype.type(np.iinfo(kind).max)
     return np.rint(weight / scales[:, None]).astype(kind), scales
 
 
 def dequantize(
     integers: Integer[np.ndarray, "rows columns"], scales: Float[np.ndarray, " rows"]
 ) -> Float[np.ndarray, "rows columns"]:
-    """The matrix that integers and scales stand for, in float32."""
-    return integers.astype(np.float32) * scales[:, None].astype(np.float32)
+    """The matrix that integers and scales stand for, in the type of the scales."""
+    return integers.astype(scales.dtype) * scales[:, None]
 
 
 def quantize_tensors(
@@ -66,11 +66,12 @@ def quantize_tensors(
 
 
 def dequantize_tensors(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The tensors of a network, from those of a file, quantized or not."""
+    """The tensors of a network, all of one type, from those of a file, quantized or not."""
     tensors = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
     for name in stored.keys() - tensors.keys():
         matrix, scales = tensors.get(name.removesuffix(SCALES)), stored[name]
         if matrix is None or matrix.dtype.kind != "i" or scales.shape != matrix.shape[:1]:
             raise ValueError(f"its tensor {name} does not belong to a matrix of integers with as many rows")
-        tensors[name.removesuffix(SCALES)] = dequantize(matrix, scales)
+        kind = stored.get("layers.0.weight", scales).dtype  # that of all that was not quantized
+        tensors[name.removesuffix(SCALES)] = dequantize(matrix, scales).astype(kind)
     return tensors
