@@ -31,10 +31,13 @@ _OPTIONS = [
     "--hide-scrollbars",
     "--mute-audio",
     "--autoplay-policy=no-user-gesture-required",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
     "--remote-debugging-pipe",
 ]
+# Without a GPU, WebGL2 is computed by the CPU, or there is none.
+_WEBGL = {
+    True: ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
+    False: ["--disable-gpu", "--disable-software-rasterizer"],
+}
 # Chromium reads commands from the file descriptor 3, and writes to 4.
 _LAUNCH = """
 import os, sys
@@ -193,13 +196,13 @@ class Page:
 
 
 @contextlib.contextmanager
-def open_browser(profile: Path, *options: str) -> Iterator[Browser]:
-    """Start a Chromium whose files are in a directory, and end it."""
+def open_browser(profile: Path, *, webgl: bool = True) -> Iterator[Browser]:
+    """Start a Chromium whose files are in a directory, with or without WebGL, and end it."""
     assert CHROMIUM is not None
     commands, answers = os.pipe(), os.pipe()
     launch = [sys.executable, "-c", _LAUNCH, str(commands[0]), str(answers[1])]
     process = subprocess.Popen(
-        [*launch, CHROMIUM, *_OPTIONS, *options, f"--user-data-dir={profile}"],
+        [*launch, CHROMIUM, *_OPTIONS, *_WEBGL[webgl], f"--user-data-dir={profile}"],
         pass_fds=(commands[0], answers[1]),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -8,7 +8,7 @@ import { listen } from "./gestures.js";
 import { Picture } from "./picture.js";
 
 // Samples along each side from which the largest derivative is taken.
-const SURVEY = 96;
+const SURVEY = 32;
 const QUANTITIES = { value: "Values", gradient: "Gradient", laplacian: "Laplacian" };
 
 export function showFlat({ header, pool, stage, toolbar, status, original }) {
@@ -17,6 +17,7 @@ export function showFlat({ header, pool, stage, toolbar, status, original }) {
   const looks = new Looks(header, pool, space);
   const picture = new Picture(canvas, pool, space, looks.paint("value"));
   const quantities = choice("Show", QUANTITIES, async (quantity) => {
+    picture.tell("busy");
     await looks.survey(quantity);
     picture.change({ quantity, paint: looks.paint(quantity) });
     if (looks.bar) looks.bar.hidden = quantity !== "value";
@@ -55,14 +56,13 @@ class Looks {
   async survey(quantity) {
     if (quantity === "value" || this.largest[quantity]) return;
     const [height, width] = this.space.size;
-    const side = Math.min(SURVEY, Math.floor(Math.sqrt(this.pool.capacity)));
     const { origin, across, down } = this.space;
     const plane = {
-      origin: origin.map((o, k) => o + (across[k] * width + down[k] * height) / side / 2),
-      across: across.map((u) => (u * width) / side),
-      down: down.map((u) => (u * height) / side),
-      columns: side,
-      rows: side,
+      origin: origin.map((o, k) => o + (across[k] * width + down[k] * height) / SURVEY / 2),
+      across: across.map((u) => (u * width) / SURVEY),
+      down: down.map((u) => (u * height) / SURVEY),
+      columns: SURVEY,
+      rows: SURVEY,
     };
     this.largest[quantity] = nearlyLargest(await this.pool.evaluate(plane, quantity));
   }
