@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnosis.chain import LayerReading, unfold
+from ..diagnosis.chain import LayerReading
 from ..signals.sources import require_package
 from ..storage.network_file import NetworkFile
 from .networks import Tensors, chain_of
@@ -28,10 +28,9 @@ def make_model(path: str, title: str, file: NetworkFile[Tensors]) -> bytes:
     - `file`: the network.
     """
     onnx = require_package("onnx", "export", path)
-    layers = [unfold(layer) for layer in chain_of(file.blueprint, file.network)]
     graph = _Graph(onnx)
     result = "positions"
-    for i, layer in enumerate(layers):
+    for i, layer in enumerate(chain_of(file.blueprint, file.network)):
         result = graph.add_layer(i, layer, result)
     graph.add("Identity", [result], "channels")
     sizes = {"positions": file.blueprint.in_size, "channels": file.blueprint.out_size}
@@ -79,16 +78,23 @@ class _Graph:
         return name
 
     def add_layer(self, i: int, layer: LayerReading, x: str) -> str:
-        """activation(x Wᵀ + b), with ω multiplied into both in float64."""
+        """activation(ω (x Wᵀ + b)), rounded as the frameworks round it."""
         name = f"layers.{i}"
-        z = self.add("MatMul", [x, self.constant(f"{name}.weight", (layer.omega * layer.weight).T)], f"{name}.product")
+        z = self.add("MatMul", [x, self.constant(f"{name}.weight", layer.weight.T)], f"{name}.product")
         if layer.bias is not None:
-            z = self.add("Add", [z, self.constant(f"{name}.bias", layer.omega * layer.bias)], f"{name}.sum")
+            z = self.add("Add", [z, self.constant(f"{name}.bias", layer.bias)], f"{name}.sum")
+        if layer.omega != 1:
+            z = self.add("Mul", [z, self.constant(f"{name}.omega", layer.omega)], f"{name}.phase")
         return _ACTIVATIONS[layer.activation](self, z, name)
 
 
 def _operator(operator: str) -> Callable[[_Graph, str, str], str]:
     return lambda graph, z, name: graph.add(operator, [z], f"{name}.{operator.lower()}")
+
+
+def _sincos(graph: _Graph, z: str, name: str) -> str:
+    parts = [graph.add(operator, [z], f"{name}.{operator.lower()}") for operator in ("Sin", "Cos")]
+    return graph.add("Concat", parts, f"{name}.features", axis=-1)
 
 
 def _silu(graph: _Graph, z: str, name: str) -> str:
@@ -107,6 +113,7 @@ def _gelu(graph: _Graph, z: str, name: str) -> str:
 
 _ACTIVATIONS: dict[str, Callable[[_Graph, str, str], str]] = {
     "sine": _operator("Sin"),
+    "sincos": _sincos,
     "tanh": _operator("Tanh"),
     "relu": _operator("Relu"),
     "silu": _silu,
