@@ -96,6 +96,7 @@ def test_a_fit_in_fewer_bits(run):
     assert code == 0
     file = load_network("camera.uniphase")
     assert (file.bits, file.training["options"]["bits"]) == (8, 8)
+    assert file.metrics is not None
     line = next(line for line in out.splitlines() if line.startswith("hidden weights in 8 bits: PSNR falls from "))
     assert line.endswith(f" to {file.metrics['psnr_db']:.2f} dB")
     from uniphase.jax.render import evaluate_network
