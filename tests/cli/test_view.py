@@ -21,8 +21,11 @@ def test_the_page_is_made_elsewhere_and_opened(found, run, here, monkeypatch, tm
     assert names(here) == ["a b.uniphase"]
 
 
-def test_a_bad_file_opens_nothing(run, monkeypatch):
+def test_a_bad_file_opens_nothing_and_leaves_nothing(run, monkeypatch, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.setattr("tempfile.tempdir", str(elsewhere))
     monkeypatch.setattr("webbrowser.open", lambda url: pytest.fail("opened"))
     Path("a.uniphase").write_text("not a network")
     code, out, err = run("view", "a.uniphase")
     assert (code, out, err.count("\n")) == (1, "", 1)
+    assert names(elsewhere) == []

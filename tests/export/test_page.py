@@ -140,6 +140,41 @@ def test_zooming_in_never_runs_out_of_digits(name, visit):
     assert_close(found[::16, ::16].reshape(-1, 3), as_pixels(values, "rgb", (0.0, 1.0)))
 
 
+@pytest.mark.parametrize("name", ENGINES)
+def test_pixels_that_are_smaller_than_those_of_the_screen_are_averaged(name, visit):
+    """By as many samples a pixel as the engine is given time for."""
+    field = photo(shape=(400, 520))
+    path, _ = make(field, width=8)
+    page = visit(path, hash=ENGINES[name], **SMALL)
+    wait_until_ready(page)
+    times = {"WebGL2": 3, "typed arrays": 2}[name]
+    (top, bottom), (left, right) = region(page)
+    found = pixels(page)[..., :3]
+    height, width, _ = found.shape
+    assert (right - left) / width > 2 * field.spacing[1]
+    offsets = (np.arange(times) + 0.5) / times
+    file = read_tensors("a.uniphase")
+    for row, column in ((height // 2, width // 2), (height // 3, width // 3), (height // 2, 2 * width // 3)):
+        y = top + (row + offsets) * ((bottom - top) / height)
+        x = left + (column + offsets) * ((right - left) / width)
+        positions = np.stack(np.meshgrid(y, x, indexing="ij"), axis=-1).reshape(-1, 2)
+        values = evaluate_chain(chain_of(file.blueprint, file.network), positions).mean(axis=0)
+        assert_close(found[row, column], as_pixels(values[None], "rgb", (0.0, 1.0))[0])
+
+
+def test_coarse_comes_before_fine(visit):
+    path, _ = make(photo())
+    page = visit(path, **SMALL)
+    wait_until_ready(page)
+    page.run("""window.steps = []; new MutationObserver((changes) => changes.forEach(({ target }) => steps.push(Number(
+        target.dataset.step)))).observe(document.querySelector("#stage canvas"), { attributeFilter: ["data-step"] })""")
+    choose(page, "Show", "gradient")
+    assert page.run("steps") == [16, 4, 1]
+    press(page, "ArrowLeft", "ArrowRight")  # what was drawn is taken along, and only the rest is new
+    press(page, "1")
+    assert page.run("steps.at(-1)") == 1
+
+
 def test_samples_at_corners_reach_half_a_cell_beyond(visit):
     values = photo().values
     field = Grid(values, align="corners", medium="rgb", value_range=(0.0, 1.0))
@@ -306,6 +341,10 @@ def test_channels_of_an_array_are_chosen(visit):
     first = pixels(page)
     choose(page, "Of", 1)
     assert (pixels(page) != first).any()
+    choose(page, "Show", "laplacian")
+    second = pixels(page)
+    choose(page, "Of", 0)
+    assert (pixels(page) != second).any()
 
 
 def test_a_curve_goes_through_the_values_of_the_network(visit):

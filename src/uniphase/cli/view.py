@@ -19,6 +19,10 @@ def view(file: NetworkPath, /) -> None:
     from ..export.targets import export_network
 
     page = Path(tempfile.mkdtemp(prefix="uniphase-"), f"{Path(file).stem}.html")
-    export_network(file, page)
+    try:
+        export_network(file, page)
+    except BaseException:
+        page.parent.rmdir()
+        raise
     opened = webbrowser.open(page.as_uri())
     print(f"{'opened' if opened else 'no browser was found; open'} {page}")

@@ -9,9 +9,9 @@ export function imageColors(medium, [low, high]) {
   return linearColors(255 / (high - low || 1), low);
 }
 
-// A gradient from black, a Laplacian around gray. White is `largest`.
-export function derivativeColors(quantity, largest) {
-  return quantity === "gradient" ? linearColors(255 / largest, 0) : linearColors(127.5 / largest, -largest);
+// A gradient from black, a Laplacian around gray, of all channels or of one. White is `largest`.
+export function derivativeColors(quantity, largest, channel) {
+  return quantity === "gradient" ? linearColors(255 / largest, 0) : linearColors(127.5 / largest, -largest, channel);
 }
 
 // One channel of a field on the colour bar.
@@ -40,13 +40,13 @@ export function drawRamp(canvas) {
   context.putImageData(picture, 0, 0);
 }
 
-// scale · (value - low), of three channels or of the first. Clamped bytes round, and cut off what lies outside.
-function linearColors(scale, low) {
+// scale · (value - low), of three channels or of one. Clamped bytes round, and cut off what lies outside.
+function linearColors(scale, low, channel = null) {
   return ({ values, channels }) => {
     const bytes = new Uint8ClampedArray((4 * values.length) / channels);
-    const [green, blue] = channels >= 3 ? [1, 2] : [0, 0];
+    const [red, green, blue] = channel === null && channels >= 3 ? [0, 1, 2] : Array(3).fill(channel ?? 0);
     for (let n = 0, at = 0; 4 * n < bytes.length; n++, at += channels) {
-      bytes[4 * n] = scale * (values[at] - low);
+      bytes[4 * n] = scale * (values[at + red] - low);
       bytes[4 * n + 1] = scale * (values[at + green] - low);
       bytes[4 * n + 2] = scale * (values[at + blue] - low);
       bytes[4 * n + 3] = 255;

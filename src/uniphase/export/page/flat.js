@@ -19,6 +19,7 @@ export function showFlat({ header, pool, stage, toolbar, status, original }) {
   const quantities = choice("Show", QUANTITIES, async (quantity) => {
     picture.tell("busy");
     await looks.survey(quantity);
+    if (quantities.select.value !== quantity) return; // another choice came in between
     picture.change({ quantity, paint: looks.paint(quantity) });
     if (looks.bar) looks.bar.hidden = quantity !== "value";
   });
@@ -47,7 +48,7 @@ class Looks {
 
   paint(quantity) {
     this.current = quantity;
-    if (quantity !== "value") return derivativeColors(quantity, this.largest[quantity]);
+    if (quantity !== "value") return derivativeColors(quantity, this.largest[quantity], this.isImage ? null : this.channel);
     const { medium, value_range: range } = this.header;
     return this.isImage ? imageColors(medium, range) : barColors(this.channel, range);
   }

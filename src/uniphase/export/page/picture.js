@@ -107,6 +107,7 @@ export class Picture {
         await Promise.all(tiles.map((tile) => this.renderTile(tile, level, signal)));
         const [x, y, right, bottom] = this.visible();
         this.known = { x, y, width: right - x, height: bottom - y, step: level.step };
+        this.canvas.dataset.step = level.step;
       }
     } catch (error) {
       if (signal.aborted) return;
