@@ -7,12 +7,12 @@ import pytest
 from helpers.small import names, save_drawn
 from uniphase.export.networks import Loss, quantization_loss, read_tensors, with_bits
 from uniphase.export.targets import export_network
-from uniphase.jax.files import load_network
-from uniphase.jax.render import render
+from uniphase.jax.files import load_network, save_network
+from uniphase.jax.render import evaluate_network, render
 from uniphase.signals.datasets import load
 from uniphase.signals.fields import Grid
 from uniphase.signals.metrics import psnr_db
-from uniphase.storage.network_file import read_header
+from uniphase.storage.network_file import NetworkFile, read_header
 
 
 def test_the_same_network_in_fewer_bits():
@@ -29,6 +29,20 @@ def test_the_same_network_in_fewer_bits():
     assert str(loss).startswith("the error of the quantization is at ")
     assert export_network("a.uniphase", "c.uniphase") is None
     assert read_header("c.uniphase")["format"] == 1
+
+
+def test_a_network_that_was_measured_keeps_its_metrics_and_says_what_is_lost():
+    field = load("camera", size=16)
+    network = save_drawn("a.uniphase", field)
+    metrics = evaluate_network(network, field)
+    save_network("a.uniphase", NetworkFile.of(network, field, metrics=metrics))
+    loss = export_network("a.uniphase", "b.uniphase", bits=8)
+    small = load_network("b.uniphase")
+    assert small.metrics == metrics.to_dict()
+    assert small.training == {"quantized_psnr_db": loss.quantized_psnr_db}
+    assert loss.psnr_db == pytest.approx(metrics.psnr_db)
+    # The errors are not quite independent, as the estimate has it, and the quantization's is a hundredth of the other.
+    assert loss.quantized_psnr_db == pytest.approx(evaluate_network(small.network, field).psnr_db, abs=0.2)
 
 
 def test_sixteen_bits_lose_a_256th_of_what_eight_lose():

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -85,10 +84,3 @@ def chain_of(blueprint: Blueprint, tensors: Tensors) -> list[LayerReading]:
 
 def _decibels(peak: float, mse: float) -> float:
     return 10 * math.log10(peak / mse) if mse > 0 and peak > 0 else math.inf
-
-
-def describe_shape(file: NetworkFile[Any]) -> str:
-    """The field of a network in a few words, for the notes in an export."""
-    extents = " × ".join(f"[{low:g}, {high:g}]" for low, high in file.domain.extents)
-    shape = "scattered points" if file.domain.shape is None else f"{' × '.join(map(str, file.domain.shape))} samples"
-    return f"{shape} on {extents}, {file.domain.align}"

@@ -1,5 +1,6 @@
 """Targets: what a network's file can be exported to, by the suffix of the path."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,9 @@ def export_network(
     if bits is not None:
         written = with_bits(file, bits)
         loss = quantization_loss(file, written)
+        # The metrics stay those that were measured, before.
+        notes = {} if loss.psnr_db is None else {"quantized_psnr_db": loss.quantized_psnr_db}
+        written = dataclasses.replace(written, training={**file.training, **notes})
     content = _MAKERS[target.suffix.lower()](str(path), target, written, None if original is None else str(original))
     with atomic_path(target) as temporary:
         temporary.write_bytes(content)

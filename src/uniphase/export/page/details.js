@@ -58,6 +58,7 @@ function facts({ domain, blueprint, bits, training, versions }, engine, size) {
     "Samples fitted as": domain.sampling === "averages" ? "averages over their cells" : "values at points",
     "Steps": training?.steps ? `${training.steps.toLocaleString("en")} in ${number(training.seconds)} s` : null,
     "Weights": `${size.toLocaleString("en")} bytes${bits ? `, hidden ones in ${bits} bits` : ""}`,
+    "Quality with fewer bits": training?.quantized_psnr_db ? `about ${training.quantized_psnr_db.toFixed(2)} dB PSNR` : null,
     "Computed by": engine,
     "Made with": versions?.uniphase ? `uniphase ${versions.uniphase}` : "uniphase",
   };
