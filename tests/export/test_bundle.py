@@ -33,3 +33,12 @@ def test_bundles_can_stand_in_a_page():
     """They neither end a script nor begin a comment, and make no code of text."""
     for entry in ("main", "worker"):
         assert not re.search(r"</script|<!--|\beval\(|new Function|innerHTML", bundle(entry), re.IGNORECASE)
+
+
+def test_every_import_is_used_and_no_line_is_long():
+    for name in re.findall(r"^const module_(\w+) = ", bundle("main") + "\n" + bundle("worker"), re.MULTILINE):
+        text = read_asset(f"{name}.js")
+        for names in re.findall(r"^import \{ (.+) \} from", text, re.MULTILINE):
+            for imported in names.split(", "):
+                assert len(re.findall(rf"\b{imported}\b", text)) > 1, (name, imported)
+        assert max(map(len, text.splitlines())) <= 120

@@ -475,8 +475,8 @@ def test_narrow_and_wide_screens_in_light_and_dark(dark, visit):
     brightness = {}
     for width in (1280, 400):
         page = visit(path, width=width, height=700, dark=dark)
-        wait_until_ready(page)
-        press(page, "i")
+        engine(page)
+        page.run('document.querySelector("#details-button").click()')
         assert page.run("document.documentElement.scrollWidth") == width
         assert page.run("document.documentElement.scrollHeight") == 700
         color = page.run("getComputedStyle(document.body).backgroundColor")

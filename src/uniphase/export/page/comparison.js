@@ -14,7 +14,8 @@ export class Comparison {
     this.canvas.className = "overlay";
     this.line = document.createElement("div");
     this.line.className = "line";
-    this.slider = slider("Where the pixels end and the network begins", { min: 0, max: 100, step: 0.5, value: 50 }, () => this.split());
+    const range = { min: 0, max: 100, step: 0.5, value: 50 };
+    this.slider = slider("Where the pixels end and the network begins", range, () => this.split());
     this.slider.className = "split";
     stage.append(this.canvas, this.line, this.slider);
     this.choose("off");
@@ -66,7 +67,8 @@ export class Comparison {
 
   covers([left, top, right, bottom]) {
     const { block } = this;
-    return left >= block.left && top >= block.top && right <= block.left + block.width && bottom <= block.top + block.height;
+    const [end, floor] = [block.left + block.width, block.top + block.height];
+    return left >= block.left && top >= block.top && right <= end && bottom <= floor;
   }
 
   // Make the block of pixels that are in view.
@@ -79,7 +81,8 @@ export class Comparison {
       this.block = null;
       return;
     }
-    const bytes = this.original ? cropped(this.original, left, top, width, height) : await this.sampled(left, top, width, height);
+    const place = [left, top, width, height];
+    const bytes = this.original ? cropped(this.original, ...place) : await this.sampled(...place);
     if (bytes) this.block = { left, top, width, height, bytes, canvas: asCanvas(bytes, width, height) };
   }
 
@@ -145,29 +148,24 @@ function asCanvas(bytes, width, height) {
 function bicubic({ left, top, width, height, bytes }, columns, rows, point) {
   const across = weights(columns, (px) => point(px + 0.5, 0)[0] - left, width);
   const down = weights(rows, (py) => point(0, py + 0.5)[1] - top, height);
-  const wide = new Float32Array(3 * columns * height);
+  const wide = new Float32Array(4 * columns * height);
   for (let y = 0; y < height; y++) {
-    for (let px = 0; px < columns; px++) {
-      for (let c = 0; c < 3; c++) {
-        let sum = 0;
-        for (let t = 0; t < 4; t++) sum += across.weight[4 * px + t] * bytes[4 * (y * width + across.index[4 * px + t]) + c];
-        wide[3 * (y * columns + px) + c] = sum;
-      }
-    }
+    for (let px = 0; px < columns; px++) mix(bytes, wide, across, px, 1, y * width, y * columns + px);
   }
   const result = new Uint8ClampedArray(4 * columns * rows);
   for (let py = 0; py < rows; py++) {
-    for (let px = 0; px < columns; px++) {
-      const at = 4 * (py * columns + px);
-      for (let c = 0; c < 3; c++) {
-        let sum = 0;
-        for (let t = 0; t < 4; t++) sum += down.weight[4 * py + t] * wide[3 * (down.index[4 * py + t] * columns + px) + c];
-        result[at + c] = sum;
-      }
-      result[at + 3] = 255;
-    }
+    for (let px = 0; px < columns; px++) mix(wide, result, down, py, columns, px, py * columns + px);
   }
   return result;
+}
+
+// The sum of four pixels of a line, which has a first pixel and a stride, by their weights.
+function mix(source, target, { index, weight }, place, stride, first, at) {
+  for (let channel = 0; channel < 4; channel++) {
+    let sum = 0;
+    for (let n = 4 * place; n < 4 * place + 4; n++) sum += weight[n] * source[4 * (first + index[n] * stride) + channel];
+    target[4 * at + channel] = sum;
+  }
 }
 
 // For every place, four pixels around it and their weights.

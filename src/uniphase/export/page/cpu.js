@@ -120,8 +120,13 @@ function product({ rows, columns, weight }, h, count) {
   };
   for (let n = 0; n < count; n += 2) {
     for (let row = 0; row < rows; row += 4) {
-      if (n + 2 <= count && row + 4 <= rows) twoByFour(weight, h, z, n, row, columns, rows);
-      else for (let m = n; m < Math.min(n + 2, count); m++) for (let r = row; r < Math.min(row + 4, rows); r++) dot(m, r);
+      if (n + 2 <= count && row + 4 <= rows) {
+        twoByFour(weight, h, z, n, row, columns, rows);
+        continue;
+      }
+      for (let m = n; m < Math.min(n + 2, count); m++) {
+        for (let r = row; r < Math.min(row + 4, rows); r++) dot(m, r);
+      }
     }
   }
   return z;

@@ -20,14 +20,16 @@ function section(title, ...content) {
 
 function table(heads, rows) {
   const cells = (tag, row) => element("tr", {}, ...row.map((text) => element(tag, {}, text)));
-  const body = element("table", {}, element("thead", {}, cells("th", heads)), element("tbody", {}, ...rows.map((row) => cells("td", row))));
-  return element("div", { class: "scroll" }, body);
+  const head = element("thead", {}, cells("th", heads));
+  const body = element("tbody", {}, ...rows.map((row) => cells("td", row)));
+  return element("div", { class: "scroll" }, element("table", {}, head, body));
 }
 
 function quality({ metrics, training }) {
   const columns = { "fitted samples": metrics, "test samples": training?.test_metrics };
   const known = Object.entries(columns).filter(([, numbers]) => numbers);
-  const rows = Object.entries(METRICS).map(([key, name]) => [name, ...known.map(([, numbers]) => number(numbers[key] ?? NaN))]);
+  const row = (key) => known.map(([, numbers]) => number(numbers[key] ?? NaN));
+  const rows = Object.entries(METRICS).map(([key, name]) => [name, ...row(key)]);
   return table(["", ...known.map(([name]) => name)], rows);
 }
 
@@ -52,13 +54,14 @@ function moments({ mean, covariance, structure_tensor: tensor }) {
 
 function facts({ domain, blueprint, bits, training, versions }, engine, size) {
   const box = domain.extents.map(([low, high]) => `[${number(low)}, ${number(high)}]`).join(" × ");
+  const quantized = training?.quantized_psnr_db;
   const entries = {
     "Initialization": blueprint.scheme,
     "Domain": box,
     "Samples fitted as": domain.sampling === "averages" ? "averages over their cells" : "values at points",
     "Steps": training?.steps ? `${training.steps.toLocaleString("en")} in ${number(training.seconds)} s` : null,
     "Weights": `${size.toLocaleString("en")} bytes${bits ? `, hidden ones in ${bits} bits` : ""}`,
-    "Quality with fewer bits": training?.quantized_psnr_db ? `about ${training.quantized_psnr_db.toFixed(2)} dB PSNR` : null,
+    "Quality with fewer bits": quantized ? `about ${quantized.toFixed(2)} dB PSNR` : null,
     "Computed by": engine,
     "Made with": versions?.uniphase ? `uniphase ${versions.uniphase}` : "uniphase",
   };

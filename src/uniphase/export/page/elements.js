@@ -41,8 +41,9 @@ export function colorBar([low, high]) {
 // Zooming a picture or waves by buttons: `zoom(factor)`, and others by their text.
 export function zoomButtons(zoom, others) {
   const more = Object.entries(others).map(([text, [title, action]]) => button(text, title, action));
-  const [less, greater] = [button("−", "Zoom out (−)", () => zoom(1 / 1.5)), button("+", "Zoom in (+)", () => zoom(1.5))];
-  return element("div", { class: "buttons", role: "group", "aria-label": "Zoom" }, less, greater, ...more);
+  const away = button("−", "Zoom out (−)", () => zoom(1 / 1.5));
+  const closer = button("+", "Zoom in (+)", () => zoom(1.5));
+  return element("div", { class: "buttons", role: "group", "aria-label": "Zoom" }, away, closer, ...more);
 }
 
 // A number in a few digits, with more of them where a small interval needs it.

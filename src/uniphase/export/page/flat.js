@@ -31,7 +31,7 @@ export function showFlat({ header, pool, stage, toolbar, status, original }) {
     quantities.select.dispatchEvent(new Event("change"));
   };
   const keys = { v: () => show("value"), g: () => show("gradient"), l: () => show("laplacian") };
-  if (header.domain.shape && looks.isImage) keys.c = addComparison(picture, stage, toolbar, original, quantities.select);
+  if (looks.isImage) keys.c = addComparison(picture, stage, toolbar, original, quantities.select);
   watch(picture, header, status, keys);
   picture.resize();
 }
@@ -48,9 +48,10 @@ class Looks {
 
   paint(quantity) {
     this.current = quantity;
-    if (quantity !== "value") return derivativeColors(quantity, this.largest[quantity], this.isImage ? null : this.channel);
+    const channel = this.isImage ? null : this.channel;
+    if (quantity !== "value") return derivativeColors(quantity, this.largest[quantity], channel);
     const { medium, value_range: range } = this.header;
-    return this.isImage ? imageColors(medium, range) : barColors(this.channel, range);
+    return this.isImage ? imageColors(medium, range) : barColors(channel, range);
   }
 
   // White in a derivative is the same at any zoom: nearly the largest in the whole picture.
@@ -103,10 +104,11 @@ function addComparison(picture, stage, toolbar, original, quantity) {
 // Keys, and the line that says what is in view and what is under the pointer.
 export function watch(picture, header, status, keys) {
   const { canvas } = picture;
+  const fit = () => picture.fit();
   listen(canvas, {
     pan: (dx, dy) => picture.pan(dx, dy),
     zoom: (factor, x, y) => picture.zoom(factor, x, y),
-    keys: { 0: () => picture.fit(), Home: () => picture.fit(), 1: () => picture.look({ ...picture.view, scale: 1 }), ...keys },
+    keys: { 0: fit, Home: fit, 1: () => picture.look({ ...picture.view, scale: 1 }), ...keys },
   });
   picture.listen((event) => {
     const from = picture.position(...picture.point(0, 0));

@@ -15,9 +15,10 @@ export function showLine({ header, pool, stage, toolbar, status }) {
   const channels = header.blueprint.layers.at(-1).rows;
   const label = rate ? (at) => at / rate : (at) => cells.start + at * cells.spacing;
   const waves = new Waves(canvas, pool, cells, channels, range, label);
-  const middle = () => canvas.width / 2;
-  toolbar.append(zoomButtons((factor) => waves.zoom(factor, middle()), { Fit: ["Show all of it (0)", () => waves.fit()] }));
-  const keys = { 0: () => waves.fit(), Home: () => waves.fit() };
+  const zoom = (factor) => waves.zoom(factor, canvas.width / 2);
+  const fit = () => waves.fit();
+  toolbar.append(zoomButtons(zoom, { Fit: ["Show all of it (0)", fit] }));
+  const keys = { 0: fit, Home: fit };
   if (rate) keys[" "] = addPlayer(waves, header, cells, stage, toolbar, status);
   listen(canvas, { pan: (dx) => waves.pan(dx), zoom: (factor, x) => waves.zoom(factor, x), keys });
   waves.listen((event) => {

@@ -8,7 +8,11 @@ import { fromBase64, readNetwork } from "./network.js";
 import { Pool } from "./pool.js";
 import { showSlices } from "./slices.js";
 
-const VIEWERS = { image: showFlat, map: showFlat, sound: showLine, curve: showLine, video: showSlices, volume: showSlices };
+const VIEWERS = {
+  ...{ image: showFlat, map: showFlat },
+  ...{ sound: showLine, curve: showLine },
+  ...{ video: showSlices, volume: showSlices },
+};
 
 const MOVES = "arrows move, + and − zoom, 0 shows all of it";
 const FLAT = `${MOVES}; v, g and l show values, gradient and Laplacian`;

@@ -44,8 +44,8 @@ function scaled(integers, scales, rows) {
   return integers.map((number, i) => number * scales[Math.floor(i / columns)]);
 }
 
-// What multiplies the weights so that z is the argument of the activation. Sines take theirs in turns of 2π: whole turns
-// can then be dropped without loss, which keeps phases of hundreds of radians exact in float32.
+// Weights that give the argument of the activation. Sines take theirs in turns of 2π: whole turns can then be dropped
+// without loss, which keeps phases of hundreds of radians exact in float32.
 function prepare({ rows, columns, activation, omega }, weight, bias) {
   const periodic = activation === "sine" || activation === "sincos";
   const factor = omega / (periodic ? 2 * Math.PI : 1);

@@ -1,43 +1,22 @@
 // A canvas that shows a plane of the field at any magnification: coarse at first, then finer.
 //
 // A view is the point in the middle of the canvas and the scale, in pixels of the screen for each pixel of the signal.
-// The space has the size [height, width] in pixels of the signal, and where they lie: at origin + x · across + y · down.
+// The space has the size [height, width] in pixels of the signal, which lie at origin + x · across + y · down.
+
+import { Surface } from "./surface.js";
 
 const STEPS = [16, 4, 1];
 const MOST_TIMES = { WebGL2: 3, "typed arrays": 2 };
 const LARGEST_SCALE = 2 ** 40;
 
-export class Picture {
+export class Picture extends Surface {
   constructor(canvas, pool, space, paint) {
-    Object.assign(this, { canvas, pool, space, paint, quantity: "value", stop: new AbortController() });
+    super(canvas, pool);
+    Object.assign(this, { space, paint, quantity: "value" });
     this.context = canvas.getContext("2d", { willReadFrequently: true });
     this.scratch = document.createElement("canvas");
-    this.listeners = [];
     this.view = { x: space.size[1] / 2, y: space.size[0] / 2, scale: 1 };
     this.forget();
-    this.whole = true;
-    new ResizeObserver(() => this.resize()).observe(canvas);
-  }
-
-  // Calls back with "moved" for a new view, "busy" and "ready".
-  listen(listener) {
-    this.listeners.push(listener);
-  }
-
-  tell(event) {
-    this.canvas.dataset.state = event;
-    for (const listener of this.listeners) listener(event);
-  }
-
-  resize() {
-    const ratio = Math.min(2, window.devicePixelRatio || 1);
-    const box = this.canvas.getBoundingClientRect();
-    const [width, height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
-    if (width === 0 || (width === this.canvas.width && height === this.canvas.height)) return;
-    Object.assign(this.canvas, { width, height });
-    this.forget();
-    if (this.whole) this.fit();
-    else this.schedule();
   }
 
   // Show all of it.
@@ -87,21 +66,9 @@ export class Picture {
     this.drawn = null;
   }
 
-  schedule() {
-    this.tell("moved");
-    this.pending ??= requestAnimationFrame(() => {
-      this.pending = null;
-      this.refine();
-    });
-  }
-
-  async refine(levels = this.levels()) {
-    this.stop.abort();
-    this.stop = new AbortController();
-    const { signal } = this.stop;
-    const known = this.moveContent();
-    this.tell("busy");
-    try {
+  refine(levels = this.levels()) {
+    return this.work(async (signal) => {
+      const known = this.moveContent();
       for (const level of levels) {
         const tiles = this.tiles(level).filter((tile) => !(known && inside(tile, known) && level.step >= known.step));
         await Promise.all(tiles.map((tile) => this.renderTile(tile, level, signal)));
@@ -109,11 +76,7 @@ export class Picture {
         this.known = { x, y, width: right - x, height: bottom - y, step: level.step };
         this.canvas.dataset.step = level.step;
       }
-    } catch (error) {
-      if (signal.aborted) return;
-      throw error;
-    }
-    this.tell("ready");
+    });
   }
 
   // Where pixels of the signal are smaller than those of the screen, the mean of several samples avoids false patterns.
@@ -145,7 +108,8 @@ export class Picture {
     }
     if (known === null) return null;
     const step = exact ? known.step : Math.max(1.01, known.step * Math.max(1, ratio));
-    return { x: x + known.x * ratio, y: y + known.y * ratio, width: known.width * ratio, height: known.height * ratio, step };
+    const [width, height] = [known.width * ratio, known.height * ratio];
+    return { x: x + known.x * ratio, y: y + known.y * ratio, width, height, step };
   }
 
   // The part of the canvas that shows the signal: left, top, right, bottom.

@@ -1,16 +1,11 @@
 // A plane is a lattice of samples in the domain: sample (i, j) lies at origin + i · across + j · down.
 
-export function part(plane, i, j, columns, rows) {
-  const { origin, across, down } = plane;
-  return { origin: origin.map((x, k) => x + i * across[k] + j * down[k]), across, down, columns, rows };
-}
-
 // The input layer along a plane, in float64: z of sample (i, j) is start + (i - middle) · across + (j - center) · down.
 // Whole turns of sines are dropped here, so that zooming in never runs out of digits.
 export function inputPhases(layer, plane) {
   const middle = Math.floor(plane.columns / 2);
   const center = Math.floor(plane.rows / 2);
-  const { origin } = part(plane, middle, center, 1, 1);
+  const origin = plane.origin.map((x, k) => x + middle * plane.across[k] + center * plane.down[k]);
   const reduce = layer.activation === "sine" ? (z) => z - Math.round(z) : (z) => z;
   const along = (direction) =>
     Float64Array.from({ length: layer.rows }, (_, row) => {

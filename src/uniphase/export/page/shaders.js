@@ -6,7 +6,7 @@ void main() {
   gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0);
 }`;
 
-// f, f' and f'' of four numbers. The sine of z turns is a polynomial on half a turn: what drivers offer is often coarser.
+// f, f' and f'' of four numbers. The sine of turns is a polynomial on half of one: that of a driver may be coarser.
 const FUNCTIONS = {
   sine: `
     vec4 wave(vec4 turns) {

@@ -3,42 +3,23 @@
 // A view is the place in the middle, counted in samples of the signal, and the scale in pixels for each sample.
 
 import { number } from "./elements.js";
+import { Surface } from "./surface.js";
 
 const FINENESS = [1, 4, 16];
 const GUTTER = 22;
 const CHUNK = 128;
 
-export class Waves {
+export class Waves extends Surface {
   // `cells` are those of the axis, and `label` turns a place, in samples, into a number for the axis.
   constructor(canvas, pool, cells, channels, range, label) {
-    Object.assign(this, { canvas, pool, cells, channels, range, label, stop: new AbortController() });
+    super(canvas, pool);
+    Object.assign(this, { cells, channels, range, label });
     this.context = canvas.getContext("2d");
-    this.listeners = [];
     this.view = { at: cells.count / 2, scale: 1 };
-    this.whole = true;
-    new ResizeObserver(() => this.resize()).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.schedule());
   }
 
-  listen(listener) {
-    this.listeners.push(listener);
-  }
-
-  tell(event) {
-    this.canvas.dataset.state = event;
-    for (const listener of this.listeners) listener(event);
-  }
-
-  resize() {
-    const ratio = Math.min(2, window.devicePixelRatio || 1);
-    const box = this.canvas.getBoundingClientRect();
-    const [width, height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
-    if (width === 0 || (width === this.canvas.width && height === this.canvas.height)) return;
-    Object.assign(this.canvas, { width, height });
-    this.ratio = ratio;
-    if (this.whole) this.fit();
-    else this.schedule();
-  }
+  forget() {} // every step draws all of it
 
   fit() {
     this.look({ at: this.cells.count / 2, scale: this.canvas.width / this.cells.count });
@@ -63,31 +44,14 @@ export class Waves {
     this.look({ at: at + shift, scale: scale * factor });
   }
 
-  schedule() {
-    this.tell("moved");
-    this.pending ??= requestAnimationFrame(() => {
-      this.pending = null;
-      this.refine();
-    });
-  }
-
-  async refine() {
-    this.stop.abort();
-    this.stop = new AbortController();
-    const { signal } = this.stop;
-    this.tell("busy");
-    try {
+  refine() {
+    return this.work(async (signal) => {
       for (const times of this.view.scale >= 1 ? [1] : FINENESS) {
         const count = this.canvas.width * times;
         const first = this.view.at - this.canvas.width / 2 / this.view.scale;
-        const values = await this.sample(first, 1 / (times * this.view.scale), count, signal);
-        this.draw(values, times);
+        this.draw(await this.sample(first, 1 / (times * this.view.scale), count, signal), times);
       }
-    } catch (error) {
-      if (signal.aborted) return;
-      throw error;
-    }
-    this.tell("ready");
+    });
   }
 
   // Values in the middle of `count` steps, from a place on.
