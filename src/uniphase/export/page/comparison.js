@@ -161,10 +161,10 @@ function bicubic({ left, top, width, height, bytes }, columns, rows, point) {
 
 // The sum of four pixels of a line, which has a first pixel and a stride, by their weights.
 function mix(source, target, { index, weight }, place, stride, first, at) {
-  for (let channel = 0; channel < 4; channel++) {
+  for (let c = 0; c < 4; c++) {
     let sum = 0;
-    for (let n = 4 * place; n < 4 * place + 4; n++) sum += weight[n] * source[4 * (first + index[n] * stride) + channel];
-    target[4 * at + channel] = sum;
+    for (let n = 4 * place; n < 4 * place + 4; n++) sum += weight[n] * source[4 * (first + index[n] * stride) + c];
+    target[4 * at + c] = sum;
   }
 }
 

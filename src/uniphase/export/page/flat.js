@@ -4,7 +4,7 @@ import { barColors, derivativeColors, imageColors, nearlyLargest } from "./color
 import { Comparison } from "./comparison.js";
 import { choice, colorBar, number, zoomButtons } from "./elements.js";
 import { mapSpace } from "./fields.js";
-import { listen } from "./gestures.js";
+import { listen, placeOf } from "./gestures.js";
 import { Picture } from "./picture.js";
 
 // Samples along each side from which the largest derivative is taken.
@@ -125,9 +125,7 @@ function probe(picture, status) {
   let asking = false;
   picture.canvas.addEventListener("pointermove", async (event) => {
     if (asking || event.buttons !== 0) return;
-    const box = picture.canvas.getBoundingClientRect();
-    const ratio = picture.canvas.width / box.width;
-    const point = picture.point((event.clientX - box.left) * ratio, (event.clientY - box.top) * ratio);
+    const point = picture.point(...placeOf(picture.canvas, event));
     const { size, across, down } = picture.space;
     if (point.some((x, k) => x < 0 || x > size[1 - k])) return;
     const origin = picture.position(...point);

@@ -12,7 +12,7 @@ const LARGEST_SCALE = 2 ** 40;
 export class Picture extends Surface {
   constructor(canvas, pool, space, paint) {
     super(canvas, pool);
-    Object.assign(this, { space, paint, quantity: "value" });
+    Object.assign(this, { space, paint, quantity: "value", left: [0, 0] });
     this.context = canvas.getContext("2d", { willReadFrequently: true });
     this.scratch = document.createElement("canvas");
     this.view = { x: space.size[1] / 2, y: space.size[0] / 2, scale: 1 };
@@ -41,9 +41,12 @@ export class Picture extends Surface {
     this.schedule();
   }
 
+  // By whole pixels, so that what is drawn can be taken along; what is left counts for the next move.
   pan(dx, dy) {
     const { x, y, scale } = this.view;
-    this.look({ x: x - Math.round(dx) / scale, y: y - Math.round(dy) / scale, scale });
+    const [wholeX, wholeY] = [Math.round(dx + this.left[0]), Math.round(dy + this.left[1])];
+    this.left = [dx + this.left[0] - wholeX, dy + this.left[1] - wholeY];
+    if (wholeX !== 0 || wholeY !== 0) this.look({ x: x - wholeX / scale, y: y - wholeY / scale, scale });
   }
 
   // Magnify, and keep what is at the place (px, py) of the canvas there.

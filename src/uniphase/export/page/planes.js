@@ -1,6 +1,6 @@
 // A plane is a lattice of samples in the domain: sample (i, j) lies at origin + i · across + j · down.
 
-// The input layer along a plane, in float64: z of sample (i, j) is start + (i - middle) · across + (j - center) · down.
+// The input layer along a plane, in float64: sample (i, j) has start + (i - middle) · across + (j - center) · down.
 // Whole turns of sines are dropped here, so that zooming in never runs out of digits.
 export function inputPhases(layer, plane) {
   const middle = Math.floor(plane.columns / 2);
