@@ -25,7 +25,15 @@ from helpers.videos import write_clip
 
 ROOT = Path(__file__).parents[1]
 PAPER = (ROOT / "docs" / "paper.md").read_text()
-PAGES = ["README.md", "docs/guide.md", "docs/fitting.md", "docs/samples.md", "docs/doctor.md", "docs/torch.md"]
+PAGES = [
+    "README.md",
+    "docs/guide.md",
+    "docs/fitting.md",
+    "docs/samples.md",
+    "docs/doctor.md",
+    "docs/torch.md",
+    "docs/exports.md",
+]
 WITHOUT_TORCH = importlib.util.find_spec("torch") is None
 
 

@@ -32,6 +32,7 @@ HEAVY = [
     "av",
     "nibabel",
     "zarr",
+    "onnx",
 ]
 
 
@@ -162,6 +163,7 @@ def test_the_extras_are_those_of_the_documentation():
         "video",
         "scans",
         "zarr",
+        "export",
         "lab",
         "distributed",
         "all",

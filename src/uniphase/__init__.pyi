@@ -1,4 +1,5 @@
 from .diagnosis.report import Report as Report
+from .export.targets import export_network as export_network
 from .initialization.blueprint import Blueprint as Blueprint, LayerPlan as LayerPlan
 from .initialization.moments import (
     Moments as Moments,

@@ -6,7 +6,19 @@ import pytest
 from uniphase.cli import main
 from uniphase.cli.app import app
 
-COMMANDS = ["fit", "render", "info", "compare", "diagnose", "moments", "schemes", "reproduce", "report"]
+COMMANDS = [
+    "fit",
+    "render",
+    "view",
+    "export",
+    "info",
+    "compare",
+    "diagnose",
+    "moments",
+    "schemes",
+    "reproduce",
+    "report",
+]
 
 
 def test_no_memory_is_one_line_and_other_errors_are_not_hidden(run, monkeypatch):
@@ -89,7 +101,7 @@ def test_without_jax_a_line_says_what_to_install_and_the_rest_works(camera_fit):
         "diagnose camera --size 16",
         "reproduce moments",
     ]
-    working = ["moments camera --size 16", "schemes sm20", f"info {network}"]
+    working = ["moments camera --size 16", "schemes sm20", f"info {network}", f"export {network}"]
     out, err = run_without("jax,equinox,optax,jaxlib", *refused, *working)
     assert [line for line in out if line.isdigit()] == ["1"] * len(refused) + ["0"] * len(working)
     assert "uniform-phase: 2 → 1, 337 parameters" in out
@@ -97,6 +109,15 @@ def test_without_jax_a_line_says_what_to_install_and_the_rest_works(camera_fit):
     for line in err:
         assert line.startswith("uniphase: ")
         assert line.endswith('is not installed, which this command needs; run pip install "uniphase[jax]"')
+
+
+def test_without_onnx_a_line_says_what_to_install_and_pages_are_written(camera_fit, here):
+    network = camera_fit.directory / "camera.uniphase"
+    out, err = run_without("onnx", f"export {network} -o a.onnx", f"export {network} -o a.html")
+    assert [line for line in out if line.isdigit()] == ["1", "0"]
+    line = 'uniphase: onnx is not installed, which this command needs; run pip install "uniphase[export]"'
+    assert err == [line]
+    assert [path.name for path in here.iterdir()] == ["a.html"]
 
 
 def test_without_the_extra_a_line_says_what_to_install():

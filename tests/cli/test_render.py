@@ -216,7 +216,7 @@ def test_scattered_points_are_rendered_at_a_size():
         ({"region": "0:1,1:0"}, "region is '0:1,1:0'; pass low:high"),
         ({"region": "0:1,a:b"}, "region is '0:1,a:b'; pass low:high"),
         ({"region": "0:1,0:1:2"}, "region is '0:1,0:1:2'; pass low:high"),
-        ({"output": "a.jpg"}, "a.jpg: the suffix is '.jpg'; use .png, .tif, .mp4, .gif, .wav or .npy"),
+        ({"output": "a.jpg"}, "a.jpg: the suffix is '.jpg'; use .png, .tif, .mp4, .gif, .wav, .npy or .npz"),
         ({"output": "a.wav"}, "a.wav: the field is not a sound; write .png or .npy"),
         ({"output": "a.png"}, "a.png: a picture has 1 or 3 channels, but the network has 2; write .npy"),
         ({"output": "no/a.npy"}, "no/a.npy: there is no directory no; make it first"),

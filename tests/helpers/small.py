@@ -26,7 +26,7 @@ def write_sound(path: Path, samples: int = 300) -> None:
     soundfile.write(path, np.stack([np.sin(phases), np.cos(phases) / 2], axis=1), 8000)
 
 
-def save_drawn(path: str, field, *, scheme: str = "uniform-phase"):
+def save_drawn(path: str, field, *, scheme: str = "uniform-phase", width: int = 8):
     """Save a small network for a field as it is drawn: as good as a fitted one where the fit does not matter."""
     import jax
 
@@ -37,7 +37,7 @@ def save_drawn(path: str, field, *, scheme: str = "uniform-phase"):
     from uniphase.storage.network_file import NetworkFile
 
     moments = estimate_moments(field)
-    blueprint = get_scheme(scheme).blueprint(moments, width=8, depth=1)
+    blueprint = get_scheme(scheme).blueprint(moments, width=width, depth=1)
     network = CoordinateMLP(blueprint, key=jax.random.key(0))
     save_network(path, NetworkFile.of(network, field, blueprint=blueprint, moments=moments))
     return network

@@ -183,7 +183,7 @@ _DAMAGE = [
     (lambda path: save_file({}, path, {"uniphase": "not JSON"}), ".*Expecting value"),
     (lambda path: save_file({}, path, {"uniphase": "{}"}), r".*\(its header has no format\)"),
     (lambda path: save_file({}, path, {"uniphase": "[1]"}), "cannot be read as a uniphase network"),
-    (lambda path: rewrite(path, format=2), "its format is 2, but this version reads up to 1; upgrade uniphase$"),
+    (lambda path: rewrite(path, format=3), "its format is 3, but this version reads up to 2; upgrade uniphase$"),
     (lambda path: rewrite(path, domain=...), r".*\(its header has no domain\)"),
     (lambda path: rewrite(path, domain={"shape": None}), "cannot be read as a uniphase network .*extents"),
     (lambda path: rewrite(path, blueprint={"scheme": "a"}), r".*\(a blueprint has the keys scheme; it must have"),

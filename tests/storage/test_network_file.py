@@ -33,9 +33,9 @@ def tensors(**changes: np.ndarray) -> dict[str, np.ndarray]:
 def test_the_header_alone(tmp_path):
     write_network(tmp_path / "a.uniphase", NetworkFile.of(None, FIELD, blueprint=BLUEPRINT), tensors(), "torch")
     header = read_header(tmp_path / "a.uniphase")
-    keys = "format blueprint domain medium rate stored value_range moments metrics training versions"
+    keys = "format blueprint domain medium rate stored value_range moments metrics training versions bits"
     assert list(header) == keys.split()
-    assert header["format"] == FORMAT == 1
+    assert (header["format"], FORMAT) == (1, 2)
     place = {"shape": [6, 8], "extents": [[0.0, 0.6], [-1.0, 1.0]], "align": "corners"}
     assert header["domain"] == {**place, "sampling": "points"}
     assert set(header["versions"]) == {"uniphase", "numpy", "python", "torch"}

@@ -181,6 +181,19 @@ def test_files_go_from_either_side_to_the_other(name, tmp_path):
             np.testing.assert_array_equal(array, other[name], strict=True)
 
 
+@pytest.mark.parametrize("bits", [8, 16])
+def test_both_sides_read_the_same_from_fewer_bits(bits, tmp_path):
+    plan, path, again = blueprint("uniform-phase"), tmp_path / "a.uniphase", tmp_path / "b.uniphase"
+    torch_files.save_network(path, NetworkFile.of(CoordinateMLP(plan), FIELD, blueprint=plan, bits=bits))
+    found = arrays(torch_files.load_network(path).network)
+    read = jax_files.load_network(path)
+    for name, array in arrays(read.network).items():
+        np.testing.assert_array_equal(array, found[name], strict=True)
+    jax_files.save_network(again, read)
+    for name, array in arrays(torch_files.load_network(again).network).items():
+        np.testing.assert_allclose(array, found[name], rtol=2**-22)  # the scales are rounded once more
+
+
 # Diagnoses.
 
 

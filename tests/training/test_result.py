@@ -7,6 +7,7 @@ import pytest
 from helpers.fits import FIELD, assert_identical
 from uniphase.jax.files import load_network
 from uniphase.signals.fields import Points
+from uniphase.signals.metrics import evaluate
 from uniphase.training.fit import fit
 from uniphase.training.result import Fit
 
@@ -22,6 +23,21 @@ def test_a_network_is_saved_with_all_that_is_known(result, tmp_path):
     assert file.blueprint == result.blueprint
     assert file.training["steps"] == 20
     assert_identical(file.network, result.network)
+
+
+def test_fewer_bits_are_measured_again(result, tmp_path):
+    small = result.quantized(8)
+    small.save(tmp_path / "camera.uniphase")
+    file = load_network(tmp_path / "camera.uniphase")
+    assert_identical(file.network, small.network)
+    assert (file.bits, small.exact_metrics) == (8, result.metrics)
+    assert file.metrics == evaluate(small.render(), FIELD).to_dict() != result.metrics.to_dict()
+    assert small.quantized(8, test=FIELD).test_metrics == small.metrics
+
+
+def test_other_networks_have_no_hidden_matrices_to_round(result):
+    with pytest.raises(ValueError, match=r"^the network is a function, but only a CoordinateMLP is quantized$"):
+        replace(result, network=lambda x: x).quantized(8)
 
 
 def test_it_is_rendered_over_the_domain_of_its_field(result):

@@ -8,7 +8,7 @@ _EXTRAS = {
     **dict.fromkeys(("cyclopts", "matplotlib", "rich"), "cli"),
     **dict.fromkeys(("equinox", "jax", "jaxlib", "optax"), "jax"),
     **dict.fromkeys(("dask", "distributed"), "distributed"),
-    **{"av": "video", "duckdb": "tables", "nibabel": "scans", "zarr": "zarr"},
+    **{"av": "video", "duckdb": "tables", "nibabel": "scans", "onnx": "export", "zarr": "zarr"},
 }
 
 

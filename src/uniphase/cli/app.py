@@ -9,6 +9,7 @@ from cyclopts import App
 
 from .compare import compare
 from .diagnose import diagnose
+from .export import export
 from .failures import explain
 from .fit import fit
 from .info import info
@@ -17,6 +18,7 @@ from .render import render
 from .report import report
 from .reproduce import reproduce
 from .schemes import schemes
+from .view import view
 
 
 def _version() -> str:
@@ -33,10 +35,11 @@ app = App(
 
         uniphase fit photo.jpg
         uniphase render photo.uniphase --scale 4
+        uniphase view photo.uniphase
     """,
     version=_version,
 )
-for command in (fit, render, info, compare, diagnose, moments, schemes, reproduce, report):
+for command in (fit, render, view, export, info, compare, diagnose, moments, schemes, reproduce, report):
     app.command(command)
 
 

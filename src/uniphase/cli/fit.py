@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from . import terminal
-from .options import Force, Json, Options, Output, Signals
+from .options import Bits, Force, Json, Options, Output, Signals
 
 if TYPE_CHECKING:
     from ..initialization.blueprint import Blueprint
@@ -36,6 +36,7 @@ def fit(
     seconds: float | None = None,
     target_db: float | None = None,
     seed: int = 0,
+    bits: Bits = None,
     output: Output = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
     force: Force = False,
@@ -81,9 +82,9 @@ def fit(
         from .fits import Settings, fit_signals
 
         limits = {"seconds": seconds, "target_db": target_db}
-        settings = Settings(options, scheme, seed, **limits, output=output, resume=resume, force=force)
+        settings = Settings(options, scheme, seed, **limits, bits=bits, output=output, resume=resume, force=force)
         return fit_signals(signals, settings, json=json)
-    job = prepare(signals[0], options, scheme=scheme, seed=seed, output=output, resume=resume, force=force)
+    job = prepare(signals[0], options, scheme=scheme, seed=seed, bits=bits, output=output, resume=resume, force=force)
     if not json:
         print(f"{job.blueprint}\n", flush=True)
     try:
@@ -110,6 +111,9 @@ def _print_result(job: "Job", result: "Fit", json: bool) -> None:
     print(f"\n{job.blueprint.parameters:,} parameters, samples as {result.sampling}, {done}")
     if job.subject.noise:
         print(f"noise: standard deviation {job.subject.noise:.4g}")
+    if job.bits is not None and result.exact_metrics is not None and result.metrics is not None:
+        fall = f"PSNR falls from {result.exact_metrics.psnr_db:.2f} to {result.metrics.psnr_db:.2f} dB"
+        print(f"hidden weights in {job.bits} bits: {fall}")
     print(f"wrote {network} ({network.stat().st_size:,} bytes), {', '.join(map(str, others))}")
 
 
@@ -151,6 +155,7 @@ class Job:
     seed: int
     outputs: Outputs
     resume: bool
+    bits: int | None = None
 
 
 def prepare(
@@ -159,6 +164,7 @@ def prepare(
     *,
     scheme: str = "uniform-phase",
     seed: int = 0,
+    bits: int | None = None,
     output: str | None = None,
     resume: bool = False,
     force: bool = False,
@@ -169,6 +175,7 @@ def prepare(
 
     - `signal`, `scheme`: a name or a file, and the initialization.
     - `seed`: of the network and of the batches.
+    - `bits`: of the hidden weights in the file, as for `NetworkFile`.
     - `output`: where the network is written: a file, or a directory for one with the name of the signal and the suffix
         `.uniphase`. Default: the current directory.
     - `resume`: whether to continue from the state that an interrupted fit left, if there is one.
@@ -190,7 +197,7 @@ def prepare(
     require_free(outputs, signal, resume=resume, force=force)
     blueprint = make_blueprint(subject, scheme, options)
     recipe = choose_recipe(subject.field, blueprint, options, subject.noise)
-    return Job(signal, options, subject, blueprint, draw_network(blueprint, seed), recipe, seed, outputs, resume)
+    return Job(signal, options, subject, blueprint, draw_network(blueprint, seed), recipe, seed, outputs, resume, bits)
 
 
 def require_choices(scheme: str, options: Options, seed: int) -> None:
@@ -239,7 +246,13 @@ def run(
 
     outputs = job.outputs
     made_from = origin(
-        job.signal, job.blueprint.scheme, job.options, seed=job.seed, seconds=seconds, target_db=target_db
+        job.signal,
+        job.blueprint.scheme,
+        job.options,
+        seed=job.seed,
+        seconds=seconds,
+        target_db=target_db,
+        bits=job.bits,
     )
     if not job.resume:
         outputs.state.unlink(missing_ok=True)
@@ -262,18 +275,27 @@ def run(
         except Diverged as error:
             outputs.state.unlink(missing_ok=True)
             raise ValueError(f"{job.signal}: {error}, with --lr") from error
+        if job.bits is not None:
+            result = result.quantized(job.bits, test=job.subject.test)
         _write_results(job, result, made_from)
     outputs.state.unlink(missing_ok=True)
     return result
 
 
 def origin(
-    signal: str, scheme: str, options: Options, *, seed: int, seconds: float | None, target_db: float | None
+    signal: str,
+    scheme: str,
+    options: Options,
+    *,
+    seed: int,
+    seconds: float | None,
+    target_db: float | None,
+    bits: int | None,
 ) -> dict[str, Any]:
     """What a fit is made from, for its file: the signal, with the hash of its file, and all that was chosen."""
     from ..signals.datasets import SIGNAL_NAMES
 
-    chosen = asdict(options) | {"seconds": seconds, "target_db": target_db}
+    chosen = asdict(options) | {"seconds": seconds, "target_db": target_db, "bits": bits}
     given = {name: value for name, value in chosen.items() if value is not None and value is not False}
     notes = {"signal": signal, "scheme": scheme, "seed": seed, "options": given}
     if signal in SIGNAL_NAMES:

@@ -30,6 +30,7 @@ class Settings:
     seed: int = 0
     seconds: float | None = None
     target_db: float | None = None
+    bits: int | None = None
     output: str | None = None
     resume: bool = False
     force: bool = False
@@ -159,7 +160,7 @@ def _differences(signal: str, outputs: Outputs, settings: Settings) -> list[str]
     from ..storage.network_file import read_header
 
     limits = {"seconds": settings.seconds, "target_db": settings.target_db}
-    wanted = origin(signal, settings.scheme, settings.options, seed=settings.seed, **limits)
+    wanted = origin(signal, settings.scheme, settings.options, seed=settings.seed, **limits, bits=settings.bits)
     found: dict[str, Any] = {}
     with contextlib.suppress(ValueError):  # no network at all
         found = read_header(outputs.network).get("training", {})
@@ -176,6 +177,7 @@ def _fit_one(signal: str, settings: Settings, quiet: bool) -> Finished:
         settings.options,
         scheme=settings.scheme,
         seed=settings.seed,
+        bits=settings.bits,
         output=settings.output,
         resume=settings.resume and interrupted,
         force=settings.force,

@@ -28,7 +28,8 @@ def info(file: NetworkPath, /, *, json: Json = False) -> None:
     unit = "Hz" if len(domain.extents) == 1 else "frames per second"
     rate = "" if content.rate is None else f" at {content.rate:g} {unit}"
     stored = "" if content.stored is None else f", stored as {content.stored}"
-    print(f"{file}: {size:,} bytes\n\n{content.blueprint}\n")
+    bits = "" if content.bits is None else f", hidden weights in {content.bits} bits"
+    print(f"{file}: {size:,} bytes{bits}\n\n{content.blueprint}\n")
     print(
         f"domain: {shape} on {terminal.ranges(domain.extents)}, {domain.align}, {domain.sampling}{medium}{rate}{stored}"
     )

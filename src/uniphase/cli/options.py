@@ -59,6 +59,13 @@ Coordinates = Annotated[
     str | None, Parameter(help="Columns of a table that are the coordinates, separated by commas, e.g. lon,lat.")
 ]
 Values = Annotated[str | None, Parameter(help="Columns of a table that are the values, separated by commas.")]
+Bits = Annotated[
+    Literal[8, 16] | None,
+    Parameter(
+        help="Hidden weights as integers of 8 or 16 bits, with one scale for each row, for a smaller file. Default: as "
+        "they are."
+    ),
+]
 Output = Annotated[str | None, Parameter(alias="-o")]
 Force = Annotated[bool, Parameter(negative="", help="Replace existing files.")]
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object instead of text.")]

@@ -68,9 +68,9 @@ def render(
     slow
         How many times slower a video plays, e.g. 4 for slow motion, with as many more frames.
     output
-        Where to write: .png, .tif, .mp4, .gif, .wav or .npy. Default: the name of the file with the size added, in
-        the current directory. A picture has the bits per channel of the image that was fitted, as far as the format
-        holds them; that of scattered points has their first coordinate to the right and the second upwards.
+        Where to write: .png, .tif, .mp4, .gif, .wav, .npy or .npz. Default: the name of the file with the size
+        added, in the current directory. A picture has the bits per channel of the image that was fitted, as far as the
+        format holds them; that of scattered points has their first coordinate to the right and the second upwards.
     """
     written = render_file(
         file,
@@ -121,8 +121,8 @@ def render_file(
     - `derivative`: as for `render`.
     - `fps`, `slow`: of a video, the frames per second of the file, and how many times slower it plays.
     - `samples`: values at points, or averages over cells. Default: by `camera_nodes`.
-    - `output`: where to write, with the suffix .png, .tif, .mp4, .gif, .wav or .npy. Default: a name with the size in
-        it, in the current directory.
+    - `output`: where to write, with the suffix .png, .tif, .mp4, .gif, .wav, .npy or .npz. Default: a name with the
+        size in it, in the current directory.
     - `force`: whether an existing file may be replaced.
 
     !!! example
@@ -225,8 +225,8 @@ def _require_format(path: Path, content: "NetworkFile[Any]", derivative: Derivat
     from ..signals.videos import require_rate
 
     suffix, axes, channels = path.suffix.lower(), len(content.domain.extents), content.blueprint.out_size
-    if suffix not in (*_PICTURES, *_VIDEOS, ".wav", ".npy"):
-        raise ValueError(f"{path}: the suffix is {path.suffix!r}; use .png, .tif, .mp4, .gif, .wav or .npy")
+    if suffix not in (*_PICTURES, *_VIDEOS, ".wav", ".npy", ".npz"):
+        raise ValueError(f"{path}: the suffix is {path.suffix!r}; use .png, .tif, .mp4, .gif, .wav, .npy or .npz")
     if suffix in _VIDEOS:
         if not _is_video(content) or derivative is not None:
             what = f"the {derivative}" if derivative else "the field"

@@ -10,6 +10,7 @@ import numpy as np
 from ..initialization.blueprint import Blueprint
 from ..signals.paths import FilePath
 from ..storage.network_file import NOT_THE_BLUEPRINT, NetworkFile, read_network, write_network
+from ..storage.quantization import dequantize_tensors, quantize_tensors
 from ..storage.structure import read_structure, same_structure
 from .network import CoordinateMLP
 
@@ -29,8 +30,7 @@ def save_network(path: FilePath, file: NetworkFile[CoordinateMLP]) -> None:
     """
     if not same_structure(read_structure(file.network), file.blueprint):
         raise ValueError(f"{path}: {NOT_THE_BLUEPRINT}")
-    arrays = {name: np.asarray(array, order="C") for name, array in _arrays(file.network).items()}
-    write_network(path, file, arrays, "jax")
+    write_network(path, file, _numpy_arrays(file.network), "jax")
 
 
 def load_network(path: FilePath) -> NetworkFile[CoordinateMLP]:
@@ -44,6 +44,17 @@ def load_network(path: FilePath) -> NetworkFile[CoordinateMLP]:
         ```
     """
     return read_network(path, _network)
+
+
+def quantized_network(network: CoordinateMLP, bits: int) -> CoordinateMLP:
+    """The network that a file with these `bits` gives back."""
+    stored = quantize_tensors(_numpy_arrays(network), read_structure(network), bits)
+    arrays = [jnp.asarray(tensor) for tensor in dequantize_tensors(stored).values()]
+    return eqx.tree_at(lambda network: list(_arrays(network).values()), network, arrays)
+
+
+def _numpy_arrays(network: CoordinateMLP) -> dict[str, np.ndarray]:
+    return {name: np.asarray(array, order="C") for name, array in _arrays(network).items()}
 
 
 def _arrays(network: CoordinateMLP) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from .sources import Extents, Source, as_type, cells_or_points, given_or_square,
 from .stores import STORES, open_store
 
 ARRAYS = (".npy",)
+WRITTEN_ARRAYS = (".npy", ".npz")
 
 
 def array(
@@ -106,7 +107,7 @@ def volume(
 def write_array(
     path: FilePath, values: Shaped[np.ndarray, "..."], *, medium: Medium | None = None, stored: str | None = None
 ) -> None:
-    """Write an array as NPY.
+    """Write an array as NPY, or as the array `values` of an NPZ file.
 
     **Arguments:**
 
@@ -124,7 +125,10 @@ def write_array(
     if medium is None and stored is not None:
         values = as_type(values, stored)
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
-        np.save(stream, values, allow_pickle=False)
+        if temporary.suffix.lower() == ".npz":
+            np.savez(stream, values=values)
+        else:
+            np.save(stream, values, allow_pickle=False)
 
 
 def _volume_reader(path: FilePath) -> Callable[..., Grid] | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
-from .arrays import ARRAYS, array, write_array
+from .arrays import ARRAYS, WRITTEN_ARRAYS, array, write_array
 from .fields import Align, Extent, Field, Medium
 from .images import IMAGES, WRITTEN_IMAGES, Alpha, Space, image, write_image
 from .paths import FilePath, suffix_of
@@ -56,7 +56,7 @@ FORMATS = (
     Format(GIFS, _gif, (*_GRID, "space")),
     Format(VIDEOS, video, (*_GRID, "space"), WRITTEN_VIDEOS, write_video, ("rate", "medium", "value_range")),
     Format(SOUNDS, audio, _GRID, WRITTEN_SOUNDS, write_audio, ("rate",)),
-    Format(ARRAYS, array, (*_GRID, "axes", "mask"), ARRAYS, write_array, ("medium", "stored")),
+    Format(ARRAYS, array, (*_GRID, "axes", "mask"), WRITTEN_ARRAYS, write_array, ("medium", "stored")),
     Format(STORES, array, (*_GRID, "axes", "array", "mask")),
     Format(SCANS, scan, (*_GRID, "mask")),
     Format(TABLES, table, ("coordinates", "values")),

@@ -2,6 +2,7 @@
 
 A `.uniphase` file is a safetensors file whose tensors are named `layers.0.weight`, `layers.0.bias` and so on, and whose
 metadata hold one JSON string under the key `uniphase`. Other programs can read it with safetensors and JSON alone.
+If its `bits` are 8 or 16, hidden matrices are integers, whose rows `layers.1.weight.scales` and so on multiply.
 """
 
 import dataclasses
@@ -21,10 +22,12 @@ from ..initialization.moments import Moments
 from ..signals.fields import Align, Extent, Field, Grid, Medium, Sampling
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath, atomic_path, reading
+from .quantization import dequantize_tensors, quantize_tensors
 from .structure import read_structure, zeros
 
 # Increased when older versions would misread the file. What they can ignore, such as a new key, needs no increase.
-FORMAT = 1
+# Format 2 is quantized; a file that is not is still written in format 1, which all versions read.
+FORMAT = 2
 
 NOT_THE_BLUEPRINT = "the network does not match the blueprint; pass the right one, or leave it out"
 
@@ -83,6 +86,8 @@ class NetworkFile(Generic[Network]):
     - `metrics`: the numbers of `Metrics.to_dict()`.
     - `training`: how it was fitted (optimizer, steps, seconds, seed): anything that JSON can hold.
     - `versions`: of the packages that wrote the file.
+    - `bits`: of each number in the hidden matrices, 8 or 16, as integers with one scale for each row, which become
+        floats again when the file is read. Default: all numbers as they are.
 
     !!! example
         ```python
@@ -102,6 +107,7 @@ class NetworkFile(Generic[Network]):
     metrics: Mapping[str, Any] | None = None
     training: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     versions: Mapping[str, str] = dataclasses.field(default_factory=_versions)
+    bits: int | None = None
 
     @staticmethod
     def of(
@@ -113,6 +119,7 @@ class NetworkFile(Generic[Network]):
         metrics: Metrics | None = None,
         training: Mapping[str, Any] | None = None,
         sampling: Sampling = "points",
+        bits: int | None = None,
     ) -> "NetworkFile[Network]":
         """The file of a network that represents `field`.
 
@@ -123,10 +130,12 @@ class NetworkFile(Generic[Network]):
         - `blueprint`: what it was drawn from. Default: its layers as they are, with all distributions `Given`.
         - `moments`, `metrics`, `training`: as for `NetworkFile`.
         - `sampling`: as what the samples of the field were fitted.
+        - `bits`: as for `NetworkFile`.
 
         !!! example
             ```python
             file = NetworkFile.of(network, field, training={"seed": 0})
+            small = NetworkFile.of(network, field, bits=8)
             ```
         """
         grid = {key: getattr(field, key) for key in ("medium", "rate", "stored")} if isinstance(field, Grid) else {}
@@ -138,6 +147,7 @@ class NetworkFile(Generic[Network]):
             moments=moments,
             metrics=None if metrics is None else metrics.to_dict(),
             training=training or {},
+            bits=bits,
             **grid,
         )
 
@@ -156,17 +166,24 @@ def write_network(path: FilePath, file: NetworkFile[Any], tensors: Mapping[str, 
     - `tensors`: its arrays, by their names in the file.
     - `framework`: the package that made them, whose version goes into the file.
     """
+    content = network_bytes(path, file, tensors, framework)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def network_bytes(path: FilePath, file: NetworkFile[Any], tensors: Mapping[str, np.ndarray], framework: str) -> bytes:
+    """The content of the file that `write_network` would write to `path`, which errors name."""
     if {name: tensor.shape for name, tensor in tensors.items()} != tensor_shapes(file.blueprint):
         raise ValueError(f"{path}: {NOT_THE_BLUEPRINT}")
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
             raise ValueError(f"{path}: the network has NaN or infinite numbers in {name}; save it before it diverges")
-    header = {"format": FORMAT} | {key: getattr(file, key) for key in _HEADER_KEYS}
+    header = {"format": 1 if file.bits is None else FORMAT} | {key: getattr(file, key) for key in _HEADER_KEYS}
     header["blueprint"] = file.blueprint.to_dict()
     header["domain"] = dataclasses.asdict(file.domain)
     header["moments"] = None if file.moments is None else dataclasses.asdict(file.moments)
     header["versions"] = {**file.versions, framework: version(framework)}
-    write_tensors(path, tensors, _KEY, header)
+    return _tensor_bytes(path, quantize_tensors(tensors, file.blueprint, file.bits), _KEY, header)
 
 
 def read_network(path: FilePath, build: Callable[[Blueprint, dict[str, np.ndarray]], Network]) -> NetworkFile[Network]:
@@ -190,7 +207,7 @@ def read_network(path: FilePath, build: Callable[[Blueprint, dict[str, np.ndarra
         entries["domain"] = _domain(**header["domain"])
         entries["value_range"] = tuple(header["value_range"])
         entries["moments"] = None if header.get("moments") is None else _moments(**header["moments"])
-        tensors = load_file(path)
+        tensors = dequantize_tensors(load_file(path))
         _require_tensors(tensors, entries["blueprint"])
         return NetworkFile(network=build(zeros(entries["blueprint"]), tensors), **entries)
 
@@ -227,14 +244,19 @@ def tensor_shapes(blueprint: Blueprint) -> dict[str, tuple[int, ...]]:
 
 def write_tensors(path: FilePath, tensors: Mapping[str, np.ndarray], key: str, header: Mapping[str, Any]) -> None:
     """Write a safetensors file with a JSON header under `key` of its metadata, whole or not at all."""
+    content = _tensor_bytes(path, tensors, key, header)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _tensor_bytes(path: FilePath, tensors: Mapping[str, np.ndarray], key: str, header: Mapping[str, Any]) -> bytes:
     try:
         text = json.dumps(header, allow_nan=False, default=lambda value: value.tolist())  # NumPy's numbers and arrays
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path}: the header does not fit JSON ({error}); use strings, finite numbers and lists"
         ) from error
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(save(dict(tensors), {key: text}))
+    return save(dict(tensors), {key: text})
 
 
 def read_metadata(path: FilePath, key: str) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from jaxtyping import Float
 
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
-from ..jax.files import save_network
+from ..jax.files import quantized_network, save_network
+from ..jax.network import CoordinateMLP
 from ..jax.render import predict, render_domain
 from ..recipe import Recipe
-from ..signals.fields import Field, Sampling
-from ..signals.metrics import Metrics
+from ..signals.fields import Field, Grid, Sampling
+from ..signals.metrics import Metrics, evaluate
 from ..signals.paths import FilePath
 from ..storage.network_file import Domain, NetworkFile
 from .plan import Stop
@@ -39,6 +40,7 @@ class Fit:
         prediction are measured in the same kind.
     - `prediction`, `test_prediction`: the values of the network at the samples of the field, and of the test field;
         `None` if they are too many to be kept.
+    - `bits`, `exact_metrics`: of a fit that was `quantized`, the bits, and the metrics before.
 
     !!! example
         ```python
@@ -64,6 +66,8 @@ class Fit:
     blueprint: Blueprint | None
     prediction: np.ndarray | None
     test_prediction: np.ndarray | None
+    bits: int | None = None
+    exact_metrics: Metrics | None = None
 
     def render(self, shape: Sequence[int] | None = None, **options: Any) -> Float[np.ndarray, "..."]:
         """The network on a grid over the domain of the field, as a camera would see it.
@@ -107,8 +111,31 @@ class Fit:
             metrics=self.metrics,
             training={**(training or {}), **notes},
             sampling=self.sampling,
+            bits=self.bits,
         )
         save_network(path, file)
+
+    def quantized(self, bits: int, *, test: Field | None = None) -> "Fit":
+        """The fit with its hidden matrices rounded to fewer bits, for a smaller file, and measured again.
+
+        **Arguments:**
+
+        - `bits`: 8 or 16, as for `NetworkFile`.
+        - `test`: the test field, if there was one.
+        """
+        field = self._require_field("quantized")
+        if not isinstance(self.network, CoordinateMLP):
+            raise ValueError(f"the network is a {type(self.network).__name__}, but only a CoordinateMLP is quantized")
+        network = quantized_network(self.network, bits)
+        changes: dict[str, Any] = {"network": network, "bits": bits, "exact_metrics": self.metrics}
+        for prefix, seen in (("", field), ("test_", test)):
+            if seen is not None:
+                average = self.sampling == "averages" and isinstance(seen, Grid)
+                prediction = predict(network, seen, average=average)
+                kept = getattr(self, f"{prefix}prediction") is not None
+                changes |= {f"{prefix}metrics": evaluate(prediction, seen)}
+                changes |= {f"{prefix}prediction": prediction if kept else None}
+        return dataclasses.replace(self, **changes)
 
     def plot(self) -> "Figure":
         """A figure of the field, the fit, the error and the losses. It needs matplotlib."""
