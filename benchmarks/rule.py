@@ -37,6 +37,7 @@ from uniphase.training.fit import observe
 from uniphase.training.loop import Checkpoint, State, Training
 from uniphase.training.optimizers import as_arrays, muon_in_units
 from uniphase.training.plan import FallingPlan
+from uniphase.training.regions import Cells
 from uniphase.training.step import Problem, initial_state, split_network
 from uniphase.training.terms import prepare
 
@@ -83,7 +84,9 @@ def scaled(**changes: float) -> Variation:
 
 
 # The rule of version 0.1.0, but for the rate of small signals, which was down to half of this.
-PREVIOUS = Variation(batch=2.0, shape="cosine", output_scale=1.0, scales=Scales(growth=math.inf, momentum=0.95))
+PREVIOUS = Variation(
+    batch=2.0, shape="cosine", output_scale=1.0, samples="independent", scales=Scales(growth=math.inf, momentum=0.95)
+)
 # Every constant of the rule, and what it is compared with.
 CURVES: dict[str, list[Variation]] = {
     "rate": [Variation(rate=factor) for factor in RATES],
@@ -99,7 +102,7 @@ CURVES: dict[str, list[Variation]] = {
     "width": [Variation(width=factor) for factor in (0.5, 0.75, 1.0, 1.5)],
     "depth": [Variation(depth=2, width=1.22), Variation(), Variation(depth=5, width=0.77)],
     "rule of 0.1.0": [Variation(), PREVIOUS],
-    "samples": [Variation(samples=kind) for kind in ("points", "averages")],
+    "samples": [Variation(samples=kind) for kind in ("points", "averages", "independent")],
 }
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
 _COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", scales=UNBOUNDED)
@@ -154,9 +157,11 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     field, test = fields_of(signal)
     moments = up.estimate_moments(field)
     network = network_of(variation, field, moments, seed)
-    samples = variation.samples or up.default_sampling(field, parameters(network))
+    samples = up.default_sampling(field, parameters(network))
+    if variation.samples and not (samples == "points" and variation.samples == "independent"):
+        samples = variation.samples if isinstance(field, up.Grid) else "points"
     recipe = recipe_of(variation, field, network, samples, work)
-    term = observe(field, samples, moments)  # pyright: ignore[reportArgumentType]
+    term = term_of(field, samples, moments)
     trained, frozen, static = split_network(network)
     units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
     settings = units, Scales(*(jax.numpy.asarray(value, np.float32) for value in variation.scales))
@@ -169,7 +174,7 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         state, _ = training.run(State(trained, initial_state(problem, trained)))
-    fitted, averages = eqx.combine(state.parameters, frozen, static), samples == "averages"
+    fitted, averages = eqx.combine(state.parameters, frozen, static), samples != "points"
     ours = up.evaluate_network(fitted, field, average=averages)
     theirs = None if test is None else up.evaluate_network(fitted, test, average=averages and isinstance(test, up.Grid))
     return {
@@ -187,12 +192,27 @@ def fields_of(signal: Signal) -> Any:
     return signal.make()
 
 
+class Anywhere(eqx.Module):
+    """Cells whose positions are drawn independently, not in opposite pairs."""
+
+    cells: Cells
+
+    def draw(self, key: Any, indices: Any) -> Any:
+        return self.cells.draw(key, indices)
+
+
+def term_of(field: Any, samples: str, moments: up.Moments) -> Any:
+    if samples == "independent" and isinstance(field, up.Grid):
+        return up.Averages(field.flat_values(), over=Anywhere(Cells(field)), moments=moments)
+    return observe(field, "points" if samples == "points" else "averages", moments)
+
+
 def recipe_of(variation: Variation, field: Any, network: up.CoordinateMLP, samples: str, work: float) -> up.Recipe:
     """The recipe of the rule with the steps that its work is enough for."""
     rule = up.default_recipe(field, network)
     width, depth = up.default_size(field)
     batch = int(min(field.samples, max(1, variation.batch * rule.batch)))
-    of_sample = {"points": 1, "averages": 2}  # evaluations of the network
+    of_sample = {"points": 1, "averages": 2, "independent": 2}  # evaluations of the network
     rule_samples = up.default_sampling(field, parameters(network_of(Variation(), field, up.estimate_moments(field), 0)))
     cheaper = of_sample[rule_samples] / of_sample[samples] * rule.batch / batch
     cheaper *= (width / network.width) ** 2 * depth / variation.depth

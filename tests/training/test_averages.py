@@ -25,20 +25,35 @@ def network():
     return CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=1), key=jax.random.key(0))
 
 
-@pytest.fixture(scope="module")
-def losses(network):
-    """The mean loss of all observations, in many draws: of two positions each, and of one, squared."""
-    term = Averages(FIELD)
+class Anywhere(eqx.Module):
+    """The cells of a grid, as regions that have no opposite positions."""
+
+    cells: Cells
+
+    def draw(self, key, indices):
+        return self.cells.draw(key, indices)
+
+
+INDEPENDENT = Averages(FIELD.flat_values(), over=Anywhere(Cells(FIELD)), moments=MOMENTS)
+
+
+def drawn_losses(term, network, squared=False) -> np.ndarray:
+    """The mean loss of all observations, in many draws; or that of the first position of each, squared."""
     sampled = term.prepare(jnp.dtype("float32"))
 
-    @jax.jit
     def draw(key):
         batch = sampled.draw(key, FIELD.samples)
-        indices, weights, first, _ = batch
-        return sampled.loss(network, batch).mean(), sampled.loss(network, (indices, weights, first, first)).mean()
+        return sampled.loss(network, batch[:3] if squared else batch).mean()
 
-    keys = jax.random.split(jax.random.key(1), DRAWS)
-    return [np.asarray(row, np.float64) for row in jax.lax.map(draw, keys)]
+    found = jax.jit(lambda keys: jax.lax.map(draw, keys))(jax.random.split(jax.random.key(1), DRAWS))
+    return np.asarray(found, np.float64) * term.variance / Averages(FIELD).variance
+
+
+@pytest.fixture(scope="module")
+def losses(network):
+    """Of two independent positions, of one of them, squared, and of two opposite ones."""
+    one = drawn_losses(INDEPENDENT, network, squared=True)
+    return drawn_losses(INDEPENDENT, network), one, drawn_losses(Averages(FIELD), network)
 
 
 def squared_error_of_the_mean(network) -> float:
@@ -49,22 +64,43 @@ def squared_error_of_the_mean(network) -> float:
 
 
 def test_the_expected_loss_is_the_squared_error_of_the_mean(network, losses):
-    two, _ = losses
+    two, _, _ = losses
     assert two.mean() == pytest.approx(squared_error_of_the_mean(network), abs=5 * two.std() / np.sqrt(DRAWS))
 
 
 def test_one_draw_squared_is_not(network, losses):
     """It adds the variance within the cells, so a network would be fitted to a blurred image."""
-    two, one = losses
+    two, one, _ = losses
     standard_error = np.hypot(two.std(), one.std()) / np.sqrt(DRAWS)
     assert one.mean() > squared_error_of_the_mean(network) + 10 * standard_error
+
+
+def test_opposite_positions_add_little_and_scatter_less(network, losses):
+    """They add the variance of what is even in the cells: at most the whole, and here far less."""
+    two, one, opposite = losses
+    exact = squared_error_of_the_mean(network)
+    standard_error = np.hypot(opposite.std(), one.std()) / np.sqrt(DRAWS)
+    assert exact - 5 * standard_error < opposite.mean() < exact + (one.mean() - exact) / 2
+    assert opposite.std() < two.std()
+
+
+def test_opposite_positions_are_exact_for_what_is_linear():
+    """The mean of a plane over a cell is its value in the centre, whatever the pair."""
+    plane = lambda x: x @ jnp.array([[0.3], [-0.2]])  # noqa: E731
+    term = Averages(Grid(plane(jnp.asarray(FIELD.coordinates())).reshape(12, 12, 1)))
+    batch = term.draw(jax.random.key(0), FIELD.samples)
+    np.testing.assert_allclose(term.loss(plane, batch), 0, atol=1e-10)  # rounding, squared
+    positions = np.asarray(batch[2])
+    inside = np.abs(positions - FIELD.coordinates()[:, None]) <= np.asarray(FIELD.spacing) / 2 + 1e-6
+    assert positions.shape == (FIELD.samples, 2, 2)
+    assert inside.all()
 
 
 def test_more_draws_scatter_less_around_the_same_mean(network):
     """Of rays, whose positions are spread evenly, and of cells, whose are not."""
     angles = np.linspace(0, np.pi, 40)
     ends = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    for values, regions in ((np.ones(40), Rays(-ends, ends)), (FIELD.flat_values(), Cells(FIELD))):
+    for values, regions in ((np.ones(40), Rays(-ends, ends)), (FIELD.flat_values(), Anywhere(Cells(FIELD)))):
         means, spreads = [], []
         for draws in (2, 16):
             term = Averages(values, over=regions, draws=draws).prepare(jnp.dtype("float32"))

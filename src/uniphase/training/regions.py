@@ -72,9 +72,20 @@ class Cells(eqx.Module):
         return math.prod(self.shape)
 
     def draw(self, key: PRNGKeyArray, indices: Int[Array, " n"]) -> Float[Array, "n in_size"]:
-        dtype = self.spacing.dtype
-        centers = grid_positions(indices, self.shape, self.extents, self.align, dtype=dtype)
-        return centers + self.spacing * (jax.random.uniform(key, centers.shape, dtype) - 0.5)
+        return self._centers(indices) + self._shifts(key, (len(indices), len(self.shape)))
+
+    def draw_opposite(
+        self, key: PRNGKeyArray, indices: Int[Array, " n"], draws: int
+    ) -> Float[Array, "n {draws} in_size"]:
+        """Pairs of opposite positions in each of some cells, over which the mean of a linear function is exact."""
+        shifts = self._shifts(key, (len(indices), draws // 2, len(self.shape)))
+        return self._centers(indices)[:, None] + jnp.concatenate([shifts, -shifts], axis=1)
+
+    def _centers(self, indices: Int[Array, " n"]) -> Float[Array, "n in_size"]:
+        return grid_positions(indices, self.shape, self.extents, self.align, dtype=self.spacing.dtype)
+
+    def _shifts(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        return self.spacing * (jax.random.uniform(key, shape, self.spacing.dtype) - 0.5)
 
 
 class Boxes(eqx.Module):
