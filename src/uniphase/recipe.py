@@ -37,7 +37,7 @@ class Scales(NamedTuple):
     phase: float = 0.5
     output: float = 10.0
     offset: float = 0.3
-    growth: float = 1.5
+    growth: float = 2.0
     momentum: float = 0.9
 
 

@@ -42,7 +42,7 @@ def unit_muon(
     - `moments`: of the signal, estimated or prescribed.
     - `scales`: the size of each kind of step. Default: those of the default fit.
 
-    The norm of the hidden weights stays below 1.5 times that of their law, unless they start above it.
+    The norm of the hidden weights stays below twice that of their law, unless they start above it.
 
     !!! example
         ```python
