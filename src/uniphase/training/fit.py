@@ -19,6 +19,8 @@ import optax
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
+from ..fitting.loop import Checkpoint, State, Training
+from ..fitting.plan import FallingPlan, Progress
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
 from ..initialization.schemes import get_scheme, require_omega
@@ -41,13 +43,12 @@ from ..signals.fields import Extent, Field, Grid, Points, Sampling
 from ..signals.metrics import Metrics, evaluate
 from ..signals.paths import FilePath
 from .averages import Averages
+from .checkpoints import TreeFiles
 from .identity import identify
-from .loop import Checkpoint, State, Training
 from .optimizers import as_arrays, muon_in_units
-from .plan import FallingPlan, Progress
 from .result import Fit
 from .sampling import replicate
-from .step import Problem, initial_state, split_network
+from .step import CompiledSteps, Problem, initial_state, split_network
 from .terms import Observations, Terms, Values, as_terms, prepare
 
 # Predictions of more numbers are not kept with a fit.
@@ -264,7 +265,8 @@ def _fit_network(
     plan = _plan(known, observed, recipe, seconds, target_db, callback)
     identity = "" if checkpoint is None else identify(recipe, seed, network, known, settings, optimizer)
     losses = np.full(recipe.steps, np.nan, dtype)
-    training = Training(problem, plan, seed, losses, Checkpoint(checkpoint, checkpoint_seconds, identity))
+    file = Checkpoint(checkpoint, checkpoint_seconds, identity, TreeFiles())
+    training = Training(CompiledSteps(problem, seed), plan, losses, file)
     state = State(parameters, initial_state(problem, parameters))
     state, stop = training.run(training.checkpoint.restore(state, losses) if resume else state)
     fitted = eqx.combine(state.parameters, frozen, static)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from ..fitting.plan import Stop
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
 from ..jax.files import save_network
@@ -17,7 +18,6 @@ from ..signals.fields import Field, Grid, Sampling
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath
 from ..storage.network_file import NetworkFile
-from .plan import Stop
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
