@@ -171,7 +171,7 @@ def render_file(
 def _nodes(
     domain: "Domain", fitted: Sequence[float], shape: tuple[int, ...], samples: "Sampling | None"
 ) -> tuple[int, ...]:
-    from ..jax.render import camera_nodes
+    from ..signals.views import camera_nodes
 
     natural = camera_nodes(fitted if domain.shape is not None else shape, shape, samples or domain.sampling)
     if samples is None:

@@ -19,6 +19,7 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from ..fitting.loop import Checkpoint, State, Training
+from ..fitting.observations import field_identity
 from ..initialization.blueprint import Blueprint, LayerPlan
 from ..initialization.distributions import Constant
 from ..jax.network import CoordinateMLP, LayeredNetwork, Transposed, dtype_of, run_layers, trainable_arrays
@@ -28,7 +29,7 @@ from .identity import identify
 from .mup import Rates, role_rates
 from .sampling import Samples
 from .step import CompiledSteps, Problem, initial_state
-from .terms import SampledValues, field_identity
+from .terms import SampledValues
 
 # Steps of one call of the compiled loop: at most this many, and few enough to take about this many seconds.
 _CALL, _CALL_SECONDS = 200, 1.0

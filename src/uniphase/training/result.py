@@ -12,11 +12,12 @@ from ..fitting.plan import Stop
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
 from ..jax.files import save_network
-from ..jax.render import camera_nodes, predict, render
+from ..jax.render import predict, render
 from ..recipe import Recipe
 from ..signals.fields import Field, Grid, Sampling
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath
+from ..signals.views import camera_nodes
 from ..storage.network_file import NetworkFile
 
 if TYPE_CHECKING:
