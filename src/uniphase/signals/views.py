@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from .fields import Align, Extent, Sampling
+from .fields import Extent, Sampling
 
 Derivative = Literal["gradient", "laplacian"]
 
@@ -35,9 +35,9 @@ class View(NamedTuple):
         in_size: int,
         *,
         extents: Extent | Sequence[Extent],
-        align: Align,
+        align: str,
         region: Extent | Sequence[Extent] | None,
-        derivative: Derivative | None,
+        derivative: str | None,
         average: bool,
         nodes: int | Sequence[int],
     ) -> "View":
@@ -56,7 +56,7 @@ class View(NamedTuple):
 
 
 def grid_frame(
-    shape: tuple[int, ...], extents: tuple[Extent, ...], align: Align
+    shape: tuple[int, ...], extents: tuple[Extent, ...], align: str
 ) -> tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, " in_size"]]:
     """The middle of every axis and half the distance between its samples."""
     low, high = np.asarray(extents, np.float64).T

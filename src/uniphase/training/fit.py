@@ -28,6 +28,7 @@ from ..fitting.arguments import (
 )
 from ..fitting.loop import Checkpoint, State, Training
 from ..fitting.plan import FallingPlan, Progress, progress_line
+from ..fitting.result import kept
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
 from ..initialization.schemes import get_scheme, require_omega
@@ -55,9 +56,6 @@ from .result import Fit
 from .sampling import replicate
 from .step import CompiledSteps, Problem, initial_state, split_network
 from .terms import Observations, Terms, Values, as_terms, prepare
-
-# Predictions of more numbers are not kept with a fit.
-_KEPT = 1 << 25
 
 
 @overload
@@ -264,18 +262,14 @@ def _fit_network(
         "averages" if averages else "points",
         None if observed is None else observed.signal_moments,
         blueprint,
-        _kept(prediction),
-        _kept(test_prediction),
+        kept(prediction),
+        kept(test_prediction),
     )
 
 
 def _measure(network: Network, field: Field, averages: bool) -> tuple[np.ndarray, Metrics]:
     prediction = predict(network, field, average=averages and isinstance(field, Grid))
     return prediction, evaluate(prediction, field)
-
-
-def _kept(prediction: np.ndarray | None) -> np.ndarray | None:
-    return prediction if prediction is not None and prediction.size <= _KEPT else None
 
 
 def _plan(
