@@ -1,5 +1,7 @@
 """Network files: a `CoordinateMLP` as a `.uniphase` file, which the JAX side reads and writes as well."""
 
+from typing import cast
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -8,7 +10,7 @@ from ..initialization.blueprint import Blueprint
 from ..signals.paths import FilePath
 from ..storage.network_file import NOT_THE_BLUEPRINT, NetworkFile, read_network, write_network
 from ..storage.structure import read_structure, same_structure
-from .network import CoordinateMLP
+from .network import CoordinateMLP, Layer
 
 
 def save_network(path: FilePath, file: NetworkFile[CoordinateMLP]) -> None:
@@ -54,7 +56,10 @@ def load_network(path: FilePath, *, device: torch.device | str | None = None) ->
         network.load_state_dict(state, assign=True)
         return network
 
-    return read_network(path, build)
+    file = read_network(path, build)
+    for layer, plan in zip(file.network.layers.children(), file.blueprint.layers, strict=True):
+        cast(Layer, layer).laws = plan.weight, plan.bias  # it was built with zeros
+    return file
 
 
 def _to_numpy(path: FilePath, name: str, tensor: Tensor) -> np.ndarray:
