@@ -189,10 +189,10 @@ def _fit_model(
     model: Any,
     field: Any,
     *,
-    samples: Sampling | None = None,
+    samples: Any = None,
     noise: float = 0.0,
     recipe: Recipe | None = None,
-    optimizer: Optimizer | None = None,
+    optimizer: Any = None,
     steps: int | None = None,
     seconds: float | None = None,
     target_db: float | None = None,
@@ -257,9 +257,7 @@ def _measure(model: nn.Module, field: Field, sampling: Sampling) -> tuple[np.nda
     return prediction, evaluate(prediction, field)
 
 
-def _observe(
-    model: nn.Module, field: Field, samples: Sampling | None, moments: Moments | None, noise: float
-) -> FieldSamples:
+def _observe(model: nn.Module, field: Field, samples: Any, moments: Moments | None, noise: float) -> FieldSamples:
     require_noise(noise)
     require_moments(moments, field.in_size, field.out_size)
     if samples is None:
@@ -290,7 +288,7 @@ def _require_sizes(model: nn.Module, field: Any) -> None:
 
 
 def _mover(
-    model: nn.Module, observed: FieldSamples, recipe: Recipe | None, optimizer: Optimizer | None, steps: int | None
+    model: nn.Module, observed: FieldSamples, recipe: Recipe | None, optimizer: Any, steps: int | None
 ) -> tuple[Recipe, Optimizer]:
     """The recipe and the optimizer. Its rate is 1 unless it was given; the factors of the steps have the recipe's."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

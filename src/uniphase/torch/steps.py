@@ -100,8 +100,8 @@ class TensorFiles:
     def save(self, path: FilePath, tree: Any, header: Mapping[str, Any]) -> None:
         parameters, optimizer, losses = tree
         state = {"parameters": parameters, "optimizer": optimizer, "losses": torch.from_numpy(losses)}
-        with atomic_path(path) as temporary:
-            torch.save({"header": dict(header), **state}, temporary)
+        with atomic_path(path) as temporary, temporary.open("wb") as stream:
+            torch.save({"header": dict(header), **state}, stream)
 
     def load(self, path: FilePath, like: Any) -> tuple[Any, dict[str, Any]]:
         with reading(path, *_STATE):
