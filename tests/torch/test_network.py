@@ -164,6 +164,13 @@ def test_it_compiles_without_a_break():
     assert done.stdout == "True\n", done.stderr
 
 
+def test_it_is_exported_for_any_number_of_positions():
+    network = CoordinateMLP(blueprint("tanh-pe"), generator=seeded())
+    shapes = ({0: torch.export.Dim("n")},)
+    program = torch.export.export(network, (torch.rand(5, 2),), dynamic_shapes=shapes).module()
+    assert torch.equal(program(torch.ones(9, 2)), network(torch.ones(9, 2)))
+
+
 def test_it_prints_its_layers():
     text = str(CoordinateMLP(sm20((2, 1), width=8, depth=1)))
     assert "(0): Layer(2 → 8, sine, omega=82.0832, bias=True)" in text
