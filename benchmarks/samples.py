@@ -4,9 +4,9 @@ Records are appended to benchmarks/samples.jsonl one by one; what is there is no
 stopped at any time. The tables of the page are written between its marks `<!-- NAME -->` and `<!-- end -->`.
 """
 
+import argparse
 import json
 import re
-import statistics
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +18,7 @@ from scipy.ndimage import shift
 
 import uniphase as up
 from uniphase.jax.render import predict
+from uniphase.lab.tables import Table, spread
 from uniphase.signals.splines import cubic_spline
 
 HERE = Path(__file__).resolve().parent
@@ -60,27 +61,27 @@ def _flat(nested: dict[str, dict[str, float]]) -> dict[str, float]:
     return {f"{outer}, {inner}": value for outer, row in nested.items() for inner, value in row.items()}
 
 
-def run() -> list[dict[str, Any]]:
-    """All records, of which the missing ones are computed."""
-    records = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-    done = {(record["table"], record["row"], record["seed"]) for record in records}
+def load_records() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+
+
+def run() -> None:
+    """Compute what is missing among the records, and the pictures."""
+    done = {(record["table"], record["row"], record["seed"]) for record in load_records()}
     for table, row, seed, measure in tasks():
         if (table, row, seed) not in done:
             print(f"{table}: {row}, seed {seed}", flush=True)
-            records.append({"table": table, "row": row, "seed": seed, "metrics": measure()})
+            record = {"table": table, "row": row, "seed": seed, "metrics": measure()}
             with RECORDS.open("a") as file:
-                file.write(json.dumps(records[-1]) + "\n")
-    return records
+                file.write(json.dumps(record) + "\n")
+    for name, draw in (("samples.png", picture), ("slow-motion.png", slow_motion)):
+        if not PAGE.with_name(name).exists():
+            draw()
 
 
-def spread(values: list[float], digits: int = 2) -> str:
-    """The mean over the seeds, with the range where they differ."""
-    mean, low, high = statistics.mean(values), min(values), max(values)
-    return (
-        f"{mean:.{digits}f}"
-        if high - low < 10.0**-digits
-        else f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
-    )
+def over_seeds(values: list[float], digits: str = ".2f") -> str:
+    """Mean and standard deviation, or the value of a method that does not depend on the seed."""
+    return spread(values[:1] if len(set(values)) == 1 else values, digits)
 
 
 def by_row(records: list[dict[str, Any]], table: str) -> dict[str, dict[str, list[float]]]:
@@ -91,31 +92,44 @@ def by_row(records: list[dict[str, Any]], table: str) -> dict[str, dict[str, lis
     return rows
 
 
-def wide_table(rows: dict[str, dict[str, list[float]]], columns: dict[str, str], first: str) -> str:
-    lines = [f"| {first} | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    for name, row in rows.items():
-        lines.append(f"| {name} | {' | '.join(spread(row[key]) for key in columns.values())} |")
-    return "\n".join(lines)
+def wide_table(
+    name: str, title: str, first: str, rows: dict[str, dict[str, list[float]]], columns: dict[str, str]
+) -> Table:
+    """A table with a row for each signal, and a column for each metric by its heading."""
+    cells = [(signal, *(over_seeds(row[key]) for key in columns.values())) for signal, row in rows.items()]
+    return Table(name, title, (first, *columns), tuple(cells))
 
 
-def tables(records: list[dict[str, Any]]) -> dict[str, str]:
-    found = {}
+def averages_table(records: list[dict[str, Any]]) -> Table:
     columns = {"values at points": "points", "averages over cells": "averages", "cubic spline": "cubic spline"}
-    found["averages"] = wide_table(by_row(records, "averages"), columns, "SNR, dB")
+    title = "SNR in dB on 512 × 512 pixels, after a fit to 128 × 128"
+    return wide_table("averages", title, "image", by_row(records, "averages"), columns)
+
+
+def inpainting_table(records: list[dict[str, Any]]) -> Table:
     methods = ("uniphase", "biharmonic")
     holes = {"half of the pixels, at random": "random_holes", "text over it": "text_over"}
     row = by_row(records, "inpainting")["camera"]
     split = {name: {method: row[f"{key}, {method}"] for method in methods} for name, key in holes.items()}
-    found["inpainting"] = wide_table(split, {method: method for method in methods}, "PSNR of the missing pixels, dB")
-    noisy = by_row(records, "denoising")
-    found["denoising"] = wide_table(noisy, {method: method for method in noisy["camera"]}, "PSNR, dB")
-    lines = ["| | views | PSNR, dB | SSIM |", "|---|---|---|---|"]
+    return wide_table("inpainting", "PSNR of the missing pixels, in dB", "missing", split, {m: m for m in methods})
+
+
+def denoising_table(records: list[dict[str, Any]]) -> Table:
+    rows = by_row(records, "denoising")
+    return wide_table("denoising", "PSNR against the clean image, in dB", "image", rows, {m: m for m in rows["camera"]})
+
+
+def tomography_table(records: list[dict[str, Any]]) -> Table:
+    cells = []
     for views, row in by_row(records, "tomography").items():
         for method in dict.fromkeys(key.rpartition(", ")[0] for key in row):
-            numbers = spread(row[f"{method}, PSNR"]), spread(row[f"{method}, SSIM"], 3)
-            lines.append(f"| {method} | {views.partition(' ')[0]} | {' | '.join(numbers)} |")
-    found["tomography"] = "\n".join(lines)
-    return found
+            numbers = over_seeds(row[f"{method}, PSNR"]), over_seeds(row[f"{method}, SSIM"], ".3f")
+            cells.append((method, views.partition(" ")[0], *numbers))
+    header = ("method", "views", "PSNR, dB", "SSIM")
+    return Table("tomography", "The phantom from its readings", header, tuple(cells))
+
+
+TABLES = (averages_table, inpainting_table, denoising_table, tomography_table)
 
 
 def picture() -> None:
@@ -163,18 +177,18 @@ def slow_motion() -> None:
     save_rows("slow-motion.png", [[slow[i] for i in middle], blend])
 
 
-def main() -> None:
-    found = tables(run())
-    page = PAGE.read_text()
-    for name, table in found.items():
-        page = re.sub(
-            rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, t=table: f"{m[1]}{t}\n{m[2]}", page, flags=re.S
-        )
+def write_page() -> None:
+    """Write the tables of what is stored into the page."""
+    page, records = PAGE.read_text(), load_records()
+    for table in (make(records) for make in TABLES):
+        marks = rf"(<!-- {table.name} -->\n).*?(<!-- end -->)"
+        page = re.sub(marks, lambda m, table=table: f"{m[1]}{table.markdown()}{m[2]}", page, flags=re.S)
     PAGE.write_text(page)
-    for name, draw in (("samples.png", picture), ("slow-motion.png", slow_motion)):
-        if not PAGE.with_name(name).exists():
-            draw()
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--report", action="store_true", help="write the tables of what is stored, and run nothing")
+    if not parser.parse_args().report:
+        run()
+    write_page()

@@ -4,9 +4,9 @@ from .initialization.blueprint import Blueprint as Blueprint, LayerPlan as Layer
 from .initialization.moments import (
     Moments as Moments,
     estimate_moments as estimate_moments,
-    estimate_noise as estimate_noise,
     prescribe_moments as prescribe_moments,
 )
+from .initialization.noise import estimate_noise as estimate_noise
 from .initialization.schemes import (
     SCHEMES as SCHEMES,
     cvp26_0 as cvp26_0,

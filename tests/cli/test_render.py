@@ -16,6 +16,7 @@ from uniphase.jax.render import render
 from uniphase.signals.datasets import load
 from uniphase.signals.fields import Grid, Points
 from uniphase.signals.metrics import evaluate, snr_db
+from uniphase.training.fit import fit
 
 
 def test_render_gives_the_signal_back(run, camera_fit):
@@ -84,6 +85,35 @@ def test_a_picture_is_what_a_camera_would_see():
         shape = render_file("coffee.uniphase", **options, output="a.npy", force=True).shape
         found = np.load("a.npy")
         np.testing.assert_allclose(found, render(network, shape, extents=field.extents, **expected), atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """A fit of averages, and one of scattered points."""
+    grid, x = load("camera", size=16), np.random.default_rng(0).uniform((0, 0), (1, 2), (60, 2))
+    tiny = {"width": 8, "depth": 1, "steps": 1, "progress": False}
+    return {"grid": fit(grid, samples="averages", **tiny), "points": fit(Points(x, np.sin(3 * x[:, 0])), **tiny)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "same"),
+    [
+        ("grid", {}, {}),
+        ("grid", {"size": 8}, {}),
+        ("grid", {"samples": "averages", "size": 8}, {"average": True}),
+        ("grid", {"samples": "points"}, {"average": False}),
+        ("grid", {"region": "-1:0,0:1"}, {"region": ((-1.0, 0.0), (0.0, 1.0))}),  # cells of the fitted size
+        ("grid", {"region": "-1:0,0:1", "size": 4}, {"region": ((-1.0, 0.0), (0.0, 1.0))}),  # larger
+        ("grid", {"region": "-1:0,0:1", "size": 16}, {"region": ((-1.0, 0.0), (0.0, 1.0))}),  # smaller, though as many
+        ("points", {"size": 12}, {}),
+        ("points", {"size": 12, "samples": "averages"}, {"average": True}),
+        ("points", {"size": 12, "region": "0:0.5,0:0.25"}, {"region": ((0.0, 0.5), (0.0, 0.25))}),
+    ],
+)
+def test_a_fit_renders_what_the_command_does(kind, options, same, fits):
+    fits[kind].save("a.uniphase")
+    shape = render_file("a.uniphase", **options, output="a.npy").shape
+    np.testing.assert_array_equal(fits[kind].render(shape, **same), np.load("a.npy"))
 
 
 def test_derivatives_as_numbers_and_as_pictures():

@@ -56,8 +56,7 @@ def test_known_initializations_are_told_apart(blueprint, name):
 def test_fourier_features_are_told_with_their_spread():
     found = likeness(draw_chain(tanh_pe((2, 1), **SIZE, std=10.0), np.random.default_rng(0)), MOMENTS)
     assert found.startswith("tanh-pe with σ = ")
-    # 32 Normal entries: the relative standard error of their spread is 1/√64
-    assert float(found.split()[-1]) == pytest.approx(10, rel=5 / 8)
+    assert float(found.split()[-1]) == pytest.approx(10, rel=5 / 8)  # 32 Normal entries have their spread to 1/√64
 
 
 def test_the_package_siren_pytorch():
@@ -78,7 +77,7 @@ def test_omega_may_be_in_the_weights_and_phases_on_any_turn():
     folded = LayerReading("first", 30 * first.weight, 30 * first.bias, "sine")
     name = likeness([folded, *rest], MOMENTS)
     assert name.startswith("sm20 (SIREN) with ω₀ = ")
-    assert float(name.split()[5]) == pytest.approx(30, rel=0.2)  # the largest of 64 uniform entries
+    assert float(name.split()[5]) == pytest.approx(30, rel=0.2)  # the largest of 64 uniform entries: 0.8⁶⁴ = 6e-7
     chain = draw_chain(uniform_phase(MOMENTS, **SIZE), np.random.default_rng(0))
     turned = [dataclasses.replace(layer, bias=np.mod(layer.bias, 2 * np.pi)) for layer in chain[:-1]]
     assert likeness([*turned, chain[-1]], MOMENTS) == "uniform-phase, matched to this signal"

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import scipy.ndimage
 
-from uniphase.initialization.moments import EPSILON, Moments, estimate_moments, estimate_noise, prescribe_moments
+from helpers.waves import waves
+from uniphase.initialization.moments import EPSILON, Moments, estimate_moments, prescribe_moments
 from uniphase.initialization.schemes import uniform_phase
 from uniphase.signals.datasets import load
 from uniphase.signals.fields import Grid, Points, grid_coordinates
@@ -265,6 +266,7 @@ def test_scattered_samples_meet_the_analytic_structure_tensor(in_size, samples, 
     field = FourierField(rng, in_size, out_size=2)
     x = rng.uniform(-1, 1, (samples, in_size))
     found, exact = estimate_moments(Points(x, field.values(x))), field.moments(x)
+    # A regression sees the mean slope over its neighbours: up to 0.1, 2 and 4 % are lost in 1, 2 and 3 dimensions.
     assert relative_error(found.structure_tensor, exact.structure_tensor) < 0.10
     np.testing.assert_allclose(found.mean, exact.mean, rtol=1e-9)
     np.testing.assert_allclose(found.covariance, exact.covariance, rtol=1e-9)
@@ -286,7 +288,7 @@ def test_a_grid_read_as_points_gives_nearly_the_same_moments(in_size):
     field = FourierField(np.random.default_rng(3), in_size, 2)
     values = field.values(x)
     on_grid = estimate_moments(Grid(values.reshape(*shape, 2)))
-    # Sobel smooths over three samples and halves the slopes at the border; both shrink with the spacing.
+    # Sobel smooths over three samples and halves the slopes at the border: by 19 % of Ω with 24 samples along an axis.
     assert relative_error(estimate_moments(Points(x, values)).structure_tensor, on_grid.structure_tensor) < 0.25
 
 
@@ -375,65 +377,7 @@ def test_moments_print():
     assert "structure tensor" in text
 
 
-# Noise and missing samples.
-
-
-def waves(shape: tuple[int, ...], channels: int = 1) -> Grid:
-    """A smooth random field, of some twenty samples to a wavelength."""
-    rng, grid = np.random.default_rng(0), Grid(np.zeros((*shape, 1)))
-    x = grid.coordinates() / np.array(grid.spacing)
-    values = np.zeros((len(x), channels))
-    for _ in range(60):
-        phase = x @ rng.normal(0, 0.25, len(shape)) + rng.uniform(0, 2 * np.pi)
-        values += np.sin(phase)[:, None] * rng.normal(size=channels)
-    return Grid(values.reshape(*shape, channels))
-
-
-@pytest.mark.parametrize(("shape", "channels"), [((20_000,), 1), ((160, 160), 1), ((120, 160), 3), ((30, 30, 30), 1)])
-def test_noise_is_taken_out_of_the_moments(shape, channels):
-    """The structure tensor of a noisy random field is within 10 % of the clean one; without the level it is not."""
-    clean = waves(shape, channels)
-    noise = 0.5 * clean.values.std()
-    noisy = Grid(clean.values + np.random.default_rng(1).normal(0, noise, clean.values.shape))
-    wanted, found = estimate_moments(clean), estimate_moments(noisy, noise=noise)
-    size = np.linalg.norm(wanted.structure_tensor)
-    assert np.linalg.norm(found.structure_tensor - wanted.structure_tensor) < 0.1 * size
-    assert np.linalg.norm(estimate_moments(noisy).structure_tensor - wanted.structure_tensor) > 0.1 * size
-    np.testing.assert_allclose(np.diag(found.covariance), np.diag(wanted.covariance), rtol=0.05)
-
-
-def test_noise_of_scattered_points():
-    """The same by local regressions, which smooth less the fewer neighbours they have."""
-    clean = waves((70, 70))
-    noise = 0.3 * clean.values.std()
-    values = clean.flat_values() + np.random.default_rng(1).normal(0, noise, (4900, 1))
-    found = [
-        np.trace(estimate_moments(Points(clean.coordinates(), y), noise=level).structure_tensor)
-        for y, level in ((clean.flat_values(), 0.0), (values, noise), (values, 0.0))
-    ]
-    assert found[1] == pytest.approx(found[0], rel=0.1)
-    assert found[2] > 1.1 * found[0]
-
-
-def test_more_noise_than_signal_leaves_valid_moments():
-    noisy = Grid(np.random.default_rng(0).normal(size=(40, 40, 2)))
-    moments = estimate_moments(noisy, noise=2.0)
-    for matrix in (moments.covariance, moments.structure_tensor):
-        assert np.linalg.eigvalsh(matrix)[0] > 0
-
-
-@pytest.mark.parametrize("noise", [-1.0, math.nan, math.inf])
-def test_a_level_of_noise_that_is_none(noise):
-    with pytest.raises(ValueError, match=r"noise is .*; pass a standard deviation, at least 0 and finite"):
-        estimate_moments(waves((8, 8)), noise=noise)
-
-
-def test_the_level_of_noise_is_estimated():
-    clean = waves((200, 200))
-    noisy = Grid(clean.values + np.random.default_rng(1).normal(0, 0.7, clean.values.shape))
-    assert estimate_noise(noisy) == pytest.approx(0.7, rel=0.05)
-    with pytest.raises(ValueError, match="samples that are scattered cannot be estimated; pass its standard deviation"):
-        estimate_noise(Points(np.arange(4.0), np.arange(4.0)))
+# Missing samples.
 
 
 @pytest.mark.parametrize("shape", [(400,), (40, 60)])

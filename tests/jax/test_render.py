@@ -11,8 +11,9 @@ import pytest
 
 from uniphase.initialization.schemes import gelu, sm20, tanh_pe
 from uniphase.jax.network import CoordinateMLP
-from uniphase.jax.render import grid_positions, render
+from uniphase.jax.render import grid_positions, render, render_domain
 from uniphase.signals.fields import Grid, axis_coordinates, grid_coordinates
+from uniphase.storage.network_file import Domain
 
 module: Any = importlib.import_module("uniphase.jax.render")
 
@@ -271,6 +272,22 @@ def test_nodes_along_each_axis():
     for nodes in (0, (1, 2, 3)):
         with pytest.raises(ValueError, match="pass a positive number, or one for each of 2 coordinates"):
             render(net, (4, 4), average=True, nodes=nodes)
+
+
+def test_the_domain_of_a_field_as_a_camera_would_see_it():
+    net, domain = network(), Domain((8, 8), EXTENTS[:2], "centers", "averages")
+    quarter = tuple((low, (low + high) / 2) for low, high in domain.extents)
+    for options, average, nodes in (
+        ({"region": quarter}, True, (4, 6)),
+        ({"region": quarter, "nodes": 3}, True, 3),
+        ({"region": quarter, "average": False}, False, 1),
+        ({}, True, (6, 10)),
+    ):
+        expected = render(net, (4, 2), extents=options.get("region", domain.extents), average=average, nodes=nodes)
+        np.testing.assert_array_equal(render_domain(net, domain, (4, 2), **options), expected)
+    for shape in ((4,), (4, 0)):
+        with pytest.raises(ValueError, match="the network has 2 coordinates; pass a positive number for each"):
+            render_domain(net, domain, shape)
 
 
 def test_a_network_of_scalars_is_refused():

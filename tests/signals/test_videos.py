@@ -62,7 +62,7 @@ def test_other_containers(tmp_path, suffix, codec):
     mux(tmp_path / f"a.{suffix}", np.rint(255 * wave()).astype(np.uint8), codec=codec)
     clip = read(tmp_path / f"a.{suffix}")
     assert (clip.shape, clip.rate) == ((8, 24, 32), 10.0)
-    np.testing.assert_allclose(clip.values, wave(), atol=0.15)  # with the encoder's own quality
+    np.testing.assert_allclose(clip.values, wave(), atol=0.15)  # at the encoder's own quality MPEG-4 is off by 0.1
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.gif"])

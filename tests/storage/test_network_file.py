@@ -10,7 +10,15 @@ from uniphase.initialization.distributions import Constant
 from uniphase.initialization.moments import estimate_moments, prescribe_moments
 from uniphase.initialization.schemes import sm20, uniform_phase
 from uniphase.signals.fields import Grid
-from uniphase.storage.network_file import FORMAT, NetworkFile, read_header, read_network, tensor_shapes, write_network
+from uniphase.storage.network_file import (
+    FORMAT,
+    Domain,
+    NetworkFile,
+    read_header,
+    read_network,
+    tensor_shapes,
+    write_network,
+)
 from uniphase.storage.structure import zeros
 
 FIELD = Grid(np.random.default_rng(0).uniform(size=(6, 8, 3)), extents=((0.0, 0.6), (-1.0, 1.0)), align="corners")
@@ -161,3 +169,9 @@ def test_a_reader_gets_a_blueprint_that_needs_no_randomness(tmp_path):
     read_network(tmp_path / "a.uniphase", lambda blueprint, arrays: seen.append(blueprint))
     assert seen == [zeros(BLUEPRINT)]
     assert {plan.weight for plan in seen[0].layers} == {Constant(0.0)}
+
+
+def test_samples_within_a_part_of_a_domain():
+    domain = Domain((8, 6), ((-1.0, 1.0), (0.0, 3.0)), "centers")
+    assert domain.samples_within(domain.extents) == (8, 6)
+    assert domain.samples_within(((0.0, 0.5), (-1.0, 5.0))) == (2, 12)

@@ -2,15 +2,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from uniphase.initialization.moments import estimate_moments
 from uniphase.initialization.schemes import SCHEMES, get_scheme
 from uniphase.jax.network import CoordinateMLP, trainable_arrays
 from uniphase.signals.datasets import load
-from uniphase.training.fit import RecipeRule
+from uniphase.training.fit import RecipeRule, fit
 from uniphase.training.sampling import Samples
-from uniphase.training.step import Problem, loss_and_gradients, split_network
+from uniphase.training.step import Problem, loss_alone, loss_and_gradients, split_network
 from uniphase.training.terms import FunctionTerm, SampledValues
 
 FIELD = load("camera", size=24)
@@ -67,6 +68,65 @@ def test_losses_of_several_terms_are_added():
     bias = draw().layers[-1].bias
     assert float(total) == pytest.approx(float(first[0]) + 3 * float(jnp.square(bias).sum()), rel=1e-6)
     np.testing.assert_allclose(gradients.layers[-1].bias, first[1].layers[-1].bias + 6 * bias, rtol=1e-5)
+
+
+def test_a_loss_alone_is_that_of_the_gradients(monkeypatch):
+    """And so is its derivative, for line searches that take one, backward or forward."""
+    monkeypatch.setattr("uniphase.training.sampling._BLOCK_CPU", 100)  # of 32 samples in 3 blocks, with some repeated
+    term = SampledValues(Samples.of(FIELD, jnp.dtype("float32")), jnp.asarray(1.0))
+    function = FunctionTerm(lambda network, key: jax.random.uniform(key) * jnp.square(network(jnp.ones(2))).sum())
+    problem, parameters = problem_of(draw(), term, function)
+    key = jax.random.key(3)
+
+    def alone(parameters):
+        return loss_alone(problem, parameters, problem.frozen, key)
+
+    loss, gradients = eqx.filter_jit(loss_and_gradients)(problem, parameters, problem.frozen, key)
+    found, backward = jax.jit(jax.value_and_grad(alone))(parameters)
+    assert float(found) == pytest.approx(float(loss), rel=1e-6)  # float32
+    for a, b in zip(jax.tree.leaves(backward), jax.tree.leaves(gradients), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * float(jnp.abs(b).max()))  # float32
+    _, forward = jax.jit(lambda tangents: jax.jvp(alone, (parameters,), (tangents,)))(gradients)
+    assert float(forward) == pytest.approx(float(optax.tree.norm(gradients, squared=True)), rel=1e-5)  # float32
+
+
+class Guarded(eqx.Module):
+    """A term that counts how often its loss is differentiated."""
+
+    times: list = eqx.field(static=True, default_factory=list)
+
+    def draw(self, key, n):
+        return jax.random.uniform(key, (n, 2))
+
+    def loss(self, network, batch):
+        @jax.custom_jvp
+        def guarded(outputs):
+            return jnp.square(outputs)
+
+        @guarded.defjvp
+        def differentiate(primals, tangents):
+            self.times.append(1)
+            return guarded(*primals), 2 * primals[0] * tangents[0]
+
+        return guarded(network(batch))[:, 0]
+
+    def position_moments(self):
+        return np.zeros(2), np.eye(2)
+
+
+def test_a_line_search_gets_values_that_are_not_differentiated():
+    term, counts = Guarded(), []
+
+    def update(updates, state, params=None, *, value, value_fn, **_):
+        before = len(term.times)
+        again = value_fn(params)
+        counts.append((before, len(term.times)))
+        return updates, again - value
+
+    search = optax.GradientTransformationExtraArgs(lambda params: jnp.zeros(()), update)
+    fit(draw(), term, optimizer=search, steps=1)
+    assert counts
+    assert all(before > 0 and before == after for before, after in counts)
 
 
 class Mean(eqx.Module):

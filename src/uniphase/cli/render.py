@@ -132,7 +132,7 @@ def render_file(
         ```
     """
     from ..jax.files import load_network
-    from ..jax.render import render
+    from ..jax.render import render_domain
     from .outputs import require_writable, writing
 
     content = load_network(path)
@@ -152,31 +152,11 @@ def render_file(
     target = Path(_default_name(path, content, shape, derivative) if output is None else output)
     _require_format(target, content, derivative, rate)
     require_writable([target], path, replace=force)
-    nodes = _nodes(domain, fitted, shape, samples)
-    values = render(
-        content.network,
-        shape,
-        extents=domain.extents,
-        align=domain.align,
-        region=spans,
-        derivative=derivative,
-        average=max(nodes) > 1,
-        nodes=nodes,
-    )
+    average = None if samples is None else samples == "averages"
+    values = render_domain(content.network, domain, shape, region=spans, derivative=derivative, average=average)
     with writing(target):
         _write(target, values, content, derivative, rate)
     return Rendered(target, shape)
-
-
-def _nodes(
-    domain: "Domain", fitted: Sequence[float], shape: tuple[int, ...], samples: "Sampling | None"
-) -> tuple[int, ...]:
-    from ..signals.views import camera_nodes
-
-    natural = camera_nodes(fitted if domain.shape is not None else shape, shape, samples or domain.sampling)
-    if samples is None:
-        return natural
-    return tuple(max(4, n) if samples == "averages" else 1 for n in natural)
 
 
 def _is_video(content: "NetworkFile[Any]") -> bool:
@@ -211,13 +191,9 @@ def _parse_region(text: str, axes: int) -> "tuple[Extent, ...]":
     raise ValueError(f"region is {text!r}; pass low:high for each of {axes} axes, low first, e.g. {example}")
 
 
-def _fitted_samples(domain: "Domain", spans: "Sequence[Extent]") -> list[float]:
+def _fitted_samples(domain: "Domain", spans: "Sequence[Extent]") -> Sequence[float]:
     """How many samples of the fitted field lie within the spans; of scattered points, one for each unit of length."""
-    lengths = [high - low for low, high in spans]
-    if domain.shape is None:
-        return lengths
-    wholes = [high - low for low, high in domain.extents]
-    return [n * length / whole for n, length, whole in zip(domain.shape, lengths, wholes, strict=True)]
+    return [high - low for low, high in spans] if domain.shape is None else domain.samples_within(spans)
 
 
 def _render_shape(fitted: Sequence[float], align: "Align", size: int | None, scale: float | None) -> tuple[int, ...]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from ..initialization.blueprint import Blueprint
-from ..initialization.moments import EPSILON, Moments, estimate_moments, estimate_noise
+from ..initialization.moments import EPSILON, Moments, estimate_moments
+from ..initialization.noise import estimate_noise
 from ..initialization.schemes import get_scheme
 from ..recipe import Layered, Recipe, default_rate, default_recipe, default_sampling, default_size, paper_recipe
 from ..signals.datasets import load

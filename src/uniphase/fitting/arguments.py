@@ -46,12 +46,6 @@ def require_limits(seconds: float | None, target_db: float | None) -> None:
         raise ValueError(f"target_db is {target_db}; it must be finite")
 
 
-def require_noise(noise: float) -> None:
-    """Raise an error for a noise that is negative or not finite."""
-    if not 0 <= noise < math.inf:
-        raise ValueError(f"noise is {noise}; pass a standard deviation, at least 0 and finite")
-
-
 def require_sampling(samples: str) -> None:
     """Raise an error for anything that samples cannot be fitted as."""
     if samples not in ("points", "averages"):

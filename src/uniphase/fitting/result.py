@@ -12,11 +12,11 @@ from jaxtyping import Float
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
 from ..recipe import Recipe
-from ..signals.fields import Field, Grid, Sampling
+from ..signals.fields import Field, Sampling
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath
-from ..signals.views import camera_nodes
-from ..storage.network_file import NetworkFile
+from ..storage.network_file import Domain, NetworkFile
+from .pictures import camera_options
 from .plan import Stop
 
 if TYPE_CHECKING:
@@ -55,19 +55,15 @@ class Result(ABC):
         **Arguments:**
 
         - `shape`: samples along each axis. Default: those of the field.
-        - `options`: `region`, `derivative`, `average` and `nodes`, as for `uniphase.render`.
+        - `options`: `region` and `derivative` as for `uniphase.render`; `average=True` or `average=False` in place of
+            the choice above, and `nodes` along each axis of a cell in place of as many as it needs.
         """
-        field = self._require_field("render")
-        if isinstance(field, Grid):
-            shape = field.shape if shape is None else shape
-            if not {"average", "region"} & set(options):
-                options["nodes"] = camera_nodes(field.shape, shape, self.sampling)
-                options["average"] = max(options["nodes"]) > 1
-            return self._render(shape, extents=field.extents, align=field.align, **options)
+        domain = Domain.of(self._require_field("render"), self.sampling)
+        shape = domain.shape if shape is None else shape
         if shape is None:
             raise ValueError("shape is None, but scattered points have none; pass the samples along each axis")
-        box = list(zip(field.positions.min(axis=0).tolist(), field.positions.max(axis=0).tolist(), strict=True))
-        return self._render(shape, extents=box, **options)
+        camera = {key: options.pop(key) for key in ("region", "average", "nodes") if key in options}
+        return self._render(shape, **camera_options(domain, shape, **camera), **options)
 
     def save(self, path: FilePath, *, training: dict[str, Any] | None = None) -> None:
         """Write the network to a `.uniphase` file, which `load_network` reads.

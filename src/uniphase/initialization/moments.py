@@ -6,7 +6,6 @@ outputs by the coordinates.
 """
 
 import functools
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,9 +15,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.ndimage import sobel
 from scipy.spatial import KDTree
-from skimage.restoration import estimate_sigma
 
 from ..signals.fields import Field, Grid, Points, slabs
+from .noise import noise_of_differences, require_noise, without_noise
 
 Numbers = float | Sequence[float] | np.ndarray
 
@@ -109,56 +108,14 @@ def estimate_moments(field: Field, *, epsilon: float | None = None, noise: float
     """
     if epsilon is not None and not epsilon > 0:
         raise ValueError(f"epsilon is {epsilon}; it must be positive, so that constant channels can be inverted")
-    if not 0 <= noise < math.inf:
-        raise ValueError(f"noise is {noise}; pass a standard deviation, at least 0 and finite")
+    require_noise(noise)
     mean, covariance, products, noise_products = (
         _grid_statistics(field) if isinstance(field, Grid) else _point_statistics(field)
     )
     if noise:
-        covariance, products = _without_noise(covariance, products, noise_products, noise)
+        covariance, products = without_noise(covariance, products, noise_products, noise)
     _warn_if_flat(mean, covariance, epsilon)
     return combine_statistics(mean, covariance, products, half_widths=_half_widths(field), epsilon=epsilon)
-
-
-def estimate_noise(field: Field) -> float:
-    """The standard deviation of white noise in the values of a grid, by `skimage.restoration.estimate_sigma`.
-
-    It uses the finest wavelet coefficients of each channel, most of which are noise. Fine texture is taken for noise
-    as well, so where the level is known, give it instead. The mean over the channels is returned.
-
-    !!! example
-        ```python
-        noisy = Grid(field.values + np.random.default_rng(0).normal(0, 0.1, field.values.shape))
-        estimate_noise(noisy)  # about 0.1
-        ```
-    """
-    if not isinstance(field, Grid) or field.missing is not None:
-        what = "are scattered" if not isinstance(field, Grid) else "are missing in places"
-        raise ValueError(f"the noise of samples that {what} cannot be estimated; pass its standard deviation")
-    return float(np.mean(estimate_sigma(field.values.astype(np.float64), channel_axis=-1)))
-
-
-def _without_noise(
-    covariance: np.ndarray, products: np.ndarray, noise_products: np.ndarray, noise: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The covariance and the slope products of a field, from those of the field with white noise added.
-
-    Noise of the channels is independent, and differences of noise are not detail. The difference may be negative where
-    there is more noise than signal; it then is a thousandth of what was there.
-    """
-    channels, axes = products.shape[:2]
-    cleaned = _at_least(covariance - noise**2 * np.eye(channels), 1e-3 * covariance)
-    taken = np.einsum("kl,ab->kalb", noise**2 * np.eye(channels), noise_products)
-    flat = (products - taken).reshape(channels * axes, channels * axes)
-    slopes = _at_least(flat, 1e-3 * products.reshape(flat.shape))
-    return cleaned, slopes.reshape(products.shape)
-
-
-def _at_least(matrix: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """The symmetric matrix, raised along its own axes to what the positive semidefinite `least` has there."""
-    values, vectors = np.linalg.eigh(matrix)
-    floor = np.einsum("ai,ab,bi->i", vectors, least, vectors)
-    return (vectors * np.maximum(values, floor)) @ vectors.T
 
 
 def combine_statistics(
@@ -270,7 +227,7 @@ def _grid_statistics(grid: Grid) -> _Statistics:
         return _point_statistics(_known_points(grid))
     covariance = (squares - np.outer(total, total) / known) / (known - 1)
     products = (products / whole).reshape(channels, axes, channels, axes)
-    return shift[:, 0] + total / known, covariance, products, _noise_of_differences(grid)
+    return shift[:, 0] + total / known, covariance, products, noise_of_differences(grid)
 
 
 def _known_points(grid: Grid) -> Points:
@@ -281,15 +238,6 @@ def _known_points(grid: Grid) -> Points:
 def _derivative(channel: np.ndarray, axis: int, spacing: float) -> np.ndarray:
     # Sobel's centered difference weighs 2 and its smoothing [1, 2, 1] weighs 4 along each of the other axes.
     return sobel(channel, axis=axis) / (spacing * 2 * 4 ** (channel.ndim - 1))
-
-
-def _noise_of_differences(grid: Grid) -> np.ndarray:
-    """What white noise of variance 1 adds to the products of `_derivative`: the squared weights of its stencil.
-
-    The smoothing has the weights [1, 2, 1]/4, and [3, 1]/4 at the ends, where the end is repeated.
-    """
-    smoothing = np.array([(6 * (n - 2) + 2 * 10) / (16 * n) for n in grid.shape])
-    return np.diag([0.5 / h**2 * smoothing.prod() / smoothing[a] for a, h in enumerate(grid.spacing)])
 
 
 def _point_statistics(points: Points) -> _Statistics:

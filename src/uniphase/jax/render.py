@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from ..fitting.pictures import camera_options
 from ..signals.fields import Align, Extent, Field, Grid
 from ..signals.metrics import Metrics, evaluate
 from ..signals.views import Derivative, View, grid_frame, require_grid
+from ..storage.network_file import Domain
 from .derivatives import gradient, laplacian
 from .network import Network, dtype_of, evaluate_rows, require_vectors, widest_layer
 
@@ -87,6 +89,38 @@ def render(
         chunk = _render_chunk(network, jnp.int32(start), size, view.shape, middle, half_step, derivative, rule)
         values[start : start + size] = np.asarray(chunk)[: samples - start]
     return values.reshape(*view.shape, *out.shape[1:])
+
+
+def render_domain(
+    network: Network,
+    domain: Domain,
+    shape: Sequence[int],
+    *,
+    region: Extent | Sequence[Extent] | None = None,
+    derivative: Derivative | None = None,
+    average: bool | None = None,
+    nodes: int | Sequence[int] | None = None,
+) -> Float[np.ndarray, "..."]:
+    """The values of a network on a grid over the domain that it was fitted on, as a camera would see them.
+
+    **Arguments:**
+
+    - `network`, `shape`, `region`, `derivative`: as for `render`.
+    - `domain`: where the field was sampled, and as what.
+    - `average`: whether to take means over cells. Default: by `camera_nodes`.
+    - `nodes`: for these means, as for `render`. Default: as many as cells of their size need.
+
+    !!! example
+        ```python
+        from uniphase.jax.render import render_domain
+        from uniphase.storage.network_file import Domain
+
+        thumbnail = render_domain(network, Domain.of(field), (4, 4))  # of averages
+        corner = render_domain(network, Domain.of(field), (64, 64), region=(-1.0, -0.9))  # of points
+        ```
+    """
+    options = camera_options(domain, shape, region=region, average=average, nodes=nodes)
+    return render(network, shape, derivative=derivative, **options)
 
 
 def grid_positions(

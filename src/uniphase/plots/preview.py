@@ -38,7 +38,7 @@ def preview_figure(
     - `metrics`: of the prediction.
     - `title`: above the panels.
     - `surface`: for scattered points, the network's values on a grid of the shape `surface_shape(field)` over their
-        bounding box.
+        bounding box, ends included.
 
     !!! example
         ```python

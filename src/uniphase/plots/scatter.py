@@ -26,8 +26,8 @@ def scatter_figure(
 
     - `points`: what was fitted.
     - `prediction`: the network's values at the points.
-    - `surface`: the network's values at the centres of the cells of a grid over the bounding box. Without it, and with
-        more than two coordinates, the prediction is drawn against the truth.
+    - `surface`: the network's values on a grid over the bounding box, ends included. Without it, and with more than two
+        coordinates, the prediction is drawn against the truth.
     - `losses`, `quality`: of every step, and a title for the fit.
     """
     if surface is None or points.in_size > 2:
@@ -42,8 +42,10 @@ def _map(points: Points, prediction: np.ndarray, surface: np.ndarray, losses: np
     truth, fit, error, loss = panels = figure.subplots(1, 4)
     low, high = points.values[:, 0].min(), points.values[:, 0].max()
     dots = _dots(truth, points, points.values[:, 0], cmap="viridis", vmin=low, vmax=high)
-    box = (x_low, x_high, y_low, y_high)
-    fit.imshow(surface[..., 0].T, origin="lower", extent=box, aspect="auto", cmap="viridis", vmin=low, vmax=high)
+    columns, rows = surface.shape[:2]
+    x_half, y_half = (x_high - x_low) / (columns - 1) / 2, (y_high - y_low) / (rows - 1) / 2
+    cells = (x_low - x_half, x_high + x_half, y_low - y_half, y_high + y_half)  # around the samples at the ends, too
+    fit.imshow(surface[..., 0].T, origin="lower", extent=cells, aspect="auto", cmap="viridis", vmin=low, vmax=high)
     figure.colorbar(dots, ax=fit, format="%.3g")
     worst = _dots(error, points, _error(points, prediction), cmap="magma", vmin=0)
     figure.colorbar(worst, ax=error, format="%.2g")
@@ -59,7 +61,7 @@ def _curve(points: Points, prediction: np.ndarray, surface: np.ndarray, losses: 
     figure = new_figure(14.0, 4.0)
     curves, error, loss = figure.subplots(1, 3, width_ratios=[2, 2, 1.4])
     x = points.positions[:, 0]
-    between = axis_coordinates(len(surface), (float(x.min()), float(x.max())), "centers")
+    between = axis_coordinates(len(surface), (float(x.min()), float(x.max())), "corners")
     curves.plot(x, points.values[:, 0], ".", color="0.5", label="truth")
     curves.plot(between, surface[:, 0], linewidth=1, color="C0", label="fit")
     curves.legend()

@@ -42,17 +42,23 @@ class View(NamedTuple):
         nodes: int | Sequence[int],
     ) -> "View":
         """The view for the arguments of `render`, which are checked; `in_size` is the network's."""
-        shape = tuple(map(operator.index, shape))
-        if len(shape) != in_size or not shape or min(shape) < 1:
-            raise ValueError(
-                f"shape is {shape}, but the network has {in_size} coordinates; pass a positive number for each"
-            )
+        shape = as_shape(shape, in_size)
         if derivative not in (None, "gradient", "laplacian"):
             raise ValueError(f"derivative is {derivative!r}; it must be None, 'gradient' or 'laplacian'")
         require_grid(shape, align)
-        spans = _intervals("extents", extents, in_size) if region is None else _intervals("region", region, in_size)
+        spans = intervals("extents", extents, in_size) if region is None else intervals("region", region, in_size)
         rule = _quadrature(_per_axis(nodes, in_size)) if average else (None, None)
         return View(shape, *grid_frame(shape, spans, align), *rule)
+
+
+def as_shape(shape: Sequence[int], in_size: int) -> tuple[int, ...]:
+    """A number of samples for each coordinate; an error if it is none."""
+    numbers = tuple(map(operator.index, shape))
+    if len(numbers) != in_size or not numbers or min(numbers) < 1:
+        raise ValueError(
+            f"shape is {numbers}, but the network has {in_size} coordinates; pass a positive number for each"
+        )
+    return numbers
 
 
 def grid_frame(
@@ -113,7 +119,8 @@ def _quadrature(nodes: tuple[int, ...]) -> tuple[Float[np.ndarray, "n axes"], Fl
     return offsets, np.asarray(products).ravel()
 
 
-def _intervals(name: str, intervals: Extent | Sequence[Extent], axes: int) -> tuple[Extent, ...]:
+def intervals(name: str, intervals: Extent | Sequence[Extent], axes: int) -> tuple[Extent, ...]:
+    """One interval for each axis; an error if they are none."""
     array = np.asarray(intervals, dtype=np.float64)
     if array.shape not in ((2,), (axes, 2)) or not np.isfinite(array).all() or (array[..., 0] >= array[..., 1]).any():
         raise ValueError(

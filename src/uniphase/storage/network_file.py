@@ -7,7 +7,7 @@ metadata hold one JSON string under the key `uniphase`. Other programs can read 
 import dataclasses
 import json
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Generic, TypeVar
@@ -57,6 +57,12 @@ class Domain:
             return Domain(field.shape, field.extents, field.align, sampling)
         low, high = field.positions.min(axis=0).tolist(), field.positions.max(axis=0).tolist()
         return Domain(None, tuple(zip(low, high, strict=True)), "corners")
+
+    def samples_within(self, region: Sequence[Extent]) -> tuple[float, ...]:
+        """How many samples of a grid lie within an interval along each axis."""
+        assert self.shape is not None
+        whole, part = (np.ptp(np.asarray(intervals, np.float64), axis=1) for intervals in (self.extents, region))
+        return tuple((np.asarray(self.shape) * part / whole).tolist())
 
 
 def _versions() -> dict[str, str]:

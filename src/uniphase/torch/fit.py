@@ -18,7 +18,6 @@ from ..fitting.arguments import (
     require_channels,
     require_limits,
     require_moments,
-    require_noise,
     require_options,
     require_sampling,
 )
@@ -29,6 +28,7 @@ from ..fitting.plan import Diverged, Progress, progress_line
 from ..fitting.result import kept
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments, estimate_moments
+from ..initialization.noise import require_noise
 from ..initialization.schemes import get_scheme, require_omega
 from ..recipe import Recipe, as_seed, default_recipe, default_sampling, default_size
 from ..signals.fields import Field, Grid, Points, Sampling

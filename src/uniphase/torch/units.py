@@ -47,7 +47,8 @@ def _chain_of_twin(model: torch.nn.Module, seed: int) -> Chain:
         bias = None if layer.bias is None else place[id(layer.bias)]
         return dataclasses.replace(layer, weight=place[id(layer.weight)], bias=bias)
 
-    return Chain(tuple(map(own_tensors, read_layers(twin).layers)))
+    chain = read_layers(twin)
+    return dataclasses.replace(chain, layers=tuple(map(own_tensors, chain.layers)))
 
 
 def _named(model: torch.nn.Module) -> dict[str, Tensor]:

@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 from numpy.typing import ArrayLike
 
-from ..fitting.arguments import require_noise
 from ..fitting.observations import LEAST_LOSS, loss_unit
 from ..initialization.moments import Moments, estimate_moments
+from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
 from ..jax.render import predict
 from ..signals.fields import Extent, Grid, Points, taken_range

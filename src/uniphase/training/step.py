@@ -112,7 +112,7 @@ def _step(problem: Problem, key: PRNGKeyArray, factor: Array) -> Callable[..., t
         optimizer = optax.with_extra_args_support(problem.rule.build(problem.network(parameters, frozen), settings))
 
         def value_fn(parameters: PyTree) -> Array:  # for a line search, on the same batch
-            return loss_and_gradients(problem, parameters, frozen, key)[0]
+            return loss_alone(problem, parameters, frozen, key)
 
         with jax.numpy_dtype_promotion("standard"):  # Optax's bias correction mixes integers and floats
             extra = {"value": loss, "grad": gradients, "value_fn": value_fn}
@@ -142,42 +142,62 @@ def loss_and_gradients(
     problem: Problem, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray
 ) -> tuple[Float[Array, ""], PyTree]:
     """The sum of the losses of all terms, and its gradients by the parameters."""
-    count = len(problem.terms)
+    return _sum_of_terms(problem, parameters, frozen, key, gradients=True)
+
+
+def loss_alone(problem: Problem, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray) -> Float[Array, ""]:
+    """The sum of the losses of all terms, on the batch that `loss_and_gradients` draws with the same key."""
+    return _sum_of_terms(problem, parameters, frozen, key, gradients=False)
+
+
+def _sum_of_terms(problem: Problem, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray, *, gradients: bool) -> Any:
+    count, zero = len(problem.terms), jnp.zeros((), dtype_of(parameters))
     keys = [key] if count == 1 else jax.random.split(key, count)
-    parts = [
-        _of_term(problem, term, parameters, frozen, term_key)
-        for term, term_key in zip(problem.terms, keys, strict=True)
-    ]
+    # If a line search differentiates the loss alone, this keeps the activations of one block in memory, not of all.
+    measure = jax.value_and_grad if gradients else jax.checkpoint
+    start = (zero, jax.tree.map(jnp.zeros_like, parameters)) if gradients else zero
+
+    def of_term(term: Any, key: PRNGKeyArray) -> PyTree:
+        if isinstance(term, FunctionTerm):
+            return measure(_function_loss(problem, term, frozen, key))(parameters)
+        once = (term.once(problem.network(parameters, frozen)),) if gradients and hasattr(term, "once") else ()
+        loss, blocks = _block_loss(problem, term, parameters, frozen, key, once)
+
+        def add_block(total, block):
+            return jax.tree.map(jnp.add, total, measure(loss)(parameters, *block)), None
+
+        return jax.lax.scan(add_block, start, blocks)[0]
+
+    parts = [of_term(term, term_key) for term, term_key in zip(problem.terms, keys, strict=True)]
     return jax.tree.map(lambda *leaves: sum(leaves[1:], start=leaves[0]), *parts)
 
 
-def _of_term(
-    problem: Problem, term: Any, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray
-) -> tuple[Float[Array, ""], PyTree]:
-    if isinstance(term, FunctionTerm):
+def _function_loss(
+    problem: Problem, term: FunctionTerm, frozen: PyTree, key: PRNGKeyArray
+) -> Callable[[PyTree], Float[Array, ""]]:
+    def loss(parameters: PyTree) -> Array:
+        loss = term.function(problem.network(parameters, frozen), key)
+        return _require_number(term.function, loss).astype(dtype_of(parameters))
 
-        def of_function(parameters: PyTree) -> Array:
-            loss = term.function(problem.network(parameters, frozen), key)
-            return _require_number(term.function, loss).astype(dtype_of(parameters))
+    return loss
 
-        return jax.value_and_grad(of_function)(parameters)
+
+def _block_loss(
+    problem: Problem, term: Any, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray, once: tuple[Any, ...]
+) -> tuple[Callable[..., Float[Array, ""]], PyTree]:
+    """What a block adds to the loss of a term, as a function of the parameters, and the blocks of a batch."""
     batch = term.draw(key, -(-problem.batch // len(problem.terms)))
     size, dtype = jax.tree.leaves(batch)[0].shape[0], dtype_of(parameters)
     at_once = getattr(term, "evaluations", 1)
     at_once *= 1 if problem.networks is None or takes_turns() else problem.networks
     blocks = cut(batch, size, block_size(widest_layer(parameters) * at_once))
-    once = (term.once(problem.network(parameters, frozen)),) if hasattr(term, "once") else ()
 
-    def of_block(parameters: PyTree, batch: PyTree, counted: Array | None) -> Array:
+    def loss(parameters: PyTree, batch: PyTree, counted: Array | None) -> Array:
         losses = term.loss(problem.network(parameters, frozen), batch, *once)
         _require_one_for_each(term, losses, jax.tree.leaves(batch)[0].shape[0])
         return (losses if counted is None else counted.astype(losses.dtype) * losses).sum().astype(dtype) / size
 
-    def add_block(total, block):
-        return jax.tree.map(jnp.add, total, jax.value_and_grad(of_block)(parameters, *block)), None
-
-    zero = jnp.zeros((), dtype), jax.tree.map(jnp.zeros_like, parameters)
-    return jax.lax.scan(add_block, zero, blocks)[0]
+    return loss, blocks
 
 
 def _require_one_for_each(term: Any, losses: Array, observations: int) -> None:

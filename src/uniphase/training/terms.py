@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from ..fitting.arguments import require_noise
 from ..fitting.observations import LEAST_LOSS, field_identity, loss_unit
 from ..initialization.moments import Moments, estimate_moments
+from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
 from ..jax.render import predict
 from ..signals.fields import Extent, Field, Grid, Points
@@ -173,7 +173,7 @@ class Values(Observations):
 class SampledValues(eqx.Module):
     """`Values` with its samples on the devices.
 
-    `once` is what the loss needs of a network once a step, and then gets with every block.
+    `once` is what the backward pass of the loss is faster with. It is made once a step, and given with every block.
     """
 
     samples: Samples
