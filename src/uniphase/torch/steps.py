@@ -44,13 +44,12 @@ class ModelSteps:
         finally:
             self._current = None
             self._set_rates(1.0)
-        parameters, optimizer = self.snapshot()
-        self._current = parameters
-        return parameters, optimizer, torch.stack(losses).double().cpu().numpy()
+        return *self.snapshot(), torch.stack(losses).double().cpu().numpy()
 
     def snapshot(self) -> tuple[Tensors, Tensors]:
         """Copies of all that the steps change."""
-        return copy.deepcopy(dict(self.model.state_dict())), copy.deepcopy(self.optimizer.state_dict())
+        self._current = copy.deepcopy(dict(self.model.state_dict()))
+        return self._current, copy.deepcopy(self.optimizer.state_dict())
 
     def go_to(self, parameters: Tensors, optimizer: Tensors) -> None:
         """Put the model and the optimizer into a state that was copied, unless they are in it."""
@@ -72,7 +71,7 @@ class ModelSteps:
         self._set_rates(factor)
 
         def closure() -> Tensor:  # an optimizer with a line search calls it again
-            self.optimizer.zero_grad()
+            self.model.zero_grad()
             return loss_and_gradients(self.model, batch, self.variance)
 
         return cast(Tensor, self.optimizer.step(cast(Any, closure))).detach()
