@@ -1,5 +1,9 @@
+import copy
 import dataclasses
 import math
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -109,6 +113,50 @@ def test_a_domain_stands_for_a_field_where_there_are_no_data():
     assert torch.equal(steps[1], steps[2])
 
 
+def test_positions_stand_for_a_field_as_well():
+    """With the moments of the field, the steps are those of the field itself."""
+    outputs = []
+    for domain in (FIELD, X, X.reshape(12, 16, 2).float()):
+        model = uneven(8, 8)
+        train(model, UnitMuon(model, domain, MOMENTS), 3)
+        outputs.append(model(X))
+    torch.testing.assert_close(outputs[0], outputs[1], rtol=0, atol=1e-9)  # sums in another order, through Muon
+    torch.testing.assert_close(outputs[0], outputs[2], rtol=0, atol=1e-4)  # of positions in float32
+
+
+def test_the_moments_of_a_field_are_estimated():
+    models = [uneven(8, 8), uneven(8, 8)]
+    for model, moments in zip(models, (None, MOMENTS), strict=True):
+        train(model, UnitMuon(model, FIELD, moments), 2)
+    assert torch.equal(models[0](X), models[1](X))
+
+
+class Scaled(torch.nn.Module):
+    """A factor behind the output."""
+
+    def __init__(self, net, factor: float):
+        super().__init__()
+        self.net, self.factor = net, factor
+
+    def forward(self, x):
+        return self.factor * self.net(x)
+
+
+def test_a_factor_behind_the_output_changes_nothing():
+    inner = [initialize_(sequential(Sine(30.0), Sine(7.0)).double(), MOMENTS) for _ in range(2)]
+    inner[1].load_state_dict(inner[0].state_dict())
+    with torch.no_grad():
+        for tensor in (inner[1][4].weight, inner[1][4].bias):
+            tensor.div_(0.2)
+    models = [inner[0], Scaled(inner[1], 0.2)]
+    start = models[0](X)
+    torch.testing.assert_close(start, models[1](X))
+    for model in models:
+        train(model, UnitMuon(model, FIELD, MOMENTS), 3)
+    assert (models[0](X) - start).abs().max() > 0.1  # they moved
+    torch.testing.assert_close(models[0](X), models[1](X), rtol=0, atol=1e-5)  # Adam's ε weighs 5 times more
+
+
 def test_it_learns():
     model = initialize_(OfficialSiren((2, 32, 3)), MOMENTS, generator=torch.Generator().manual_seed(0)).double()
     losses = train(model, UnitMuon(model, FIELD, MOMENTS), 60)
@@ -133,6 +181,112 @@ def test_default_rate_schedulers_and_resuming():
     assert train(models[0], optimizer, 2) == train(models[1], resumed, 2)
 
 
+# What people do with optimizers.
+
+
+def trained(steps: int = 2) -> tuple[CoordinateMLP, UnitMuon]:
+    model = uneven(8, 8)
+    optimizer = UnitMuon(model, FIELD, MOMENTS)
+    train(model, optimizer, steps)
+    return model, optimizer
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))], ids=["deepcopy", "pickle"]
+)
+def test_copies_go_on_alike_and_apart(duplicate):
+    model, optimizer = trained()
+    twin, other = duplicate((model, optimizer))
+    rest = train(model, optimizer, 3)
+    assert train(twin, other, 3) == rest
+    assert rest[-1] < rest[0]  # the first copy was not trained by the second
+
+
+def test_a_model_may_change_its_precision():
+    model, optimizer = trained()
+    single = copy.deepcopy(model).float()
+    of_single = UnitMuon(single, FIELD, MOMENTS)
+    of_single.load_state_dict(optimizer.state_dict())
+    single.double()
+    assert train(single, of_single, 3) == pytest.approx(train(model, optimizer, 3), rel=1e-4)  # rounded to float32
+    assert {tensor.dtype for state in of_single.state.values() for tensor in state.values()} == {torch.float64}
+
+
+def test_half_precision_on_the_way_is_told():
+    model, optimizer = trained()
+    model.half()
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    with pytest.raises(ValueError, match=r"torch.float16, .* under torch.autocast"):
+        optimizer.step()
+
+
+def test_a_model_on_the_device_meta():
+    """It is read without numbers, and trained once it has them."""
+    model, optimizer = trained(0)
+    with torch.device("meta"):
+        twin = uneven(8, 8)
+        other = UnitMuon(twin, FIELD, MOMENTS)
+    future = torch.__future__
+    future.set_swap_module_params_on_conversion(True)  # the parameters stay the same objects
+    try:
+        twin.to_empty(device="cpu")
+    finally:
+        future.set_swap_module_params_on_conversion(False)
+    twin.load_state_dict(model.state_dict())
+    assert train(twin, other, 3) == train(model, optimizer, 3)
+    with pytest.raises(ValueError, match="a factor of the model is a tensor on the device meta"):
+        UnitMuon(InOneForward().to("meta"), FIELD, MOMENTS)
+
+
+def test_parameters_without_a_unit_are_named_and_can_be_added():
+    model = InOneForward().double()
+    with pytest.warns(UserWarning, match=r"the model trains omega besides weights .* add_param_group.*requires_grad_"):
+        optimizer = UnitMuon(model, FIELD, MOMENTS)
+    before = model.omega.item()
+    train(model, optimizer, 1)
+    assert model.omega.item() == before
+    with pytest.raises(ValueError, match="the new group has no lr"):
+        optimizer.add_param_group({"params": [model.omega]})
+    optimizer.add_param_group({"params": [model.omega], "lr": 1e-3})
+    train(model, optimizer, 1)
+    assert abs(model.omega.item() - before) == pytest.approx(1e-3, rel=1e-4)  # Adam's first step is its rate
+    model.omega.requires_grad_(False)
+    UnitMuon(model, FIELD, MOMENTS)  # without a warning
+
+
+def test_layers_that_share_their_weights_are_stepped_once():
+    model = sequential(Sine(), Sine(), Sine()).double()
+    model[4].weight = model[2].weight
+    losses = train(model, UnitMuon(model, FIELD, MOMENTS), 20)
+    assert losses[-1] < losses[0]
+
+
+def test_compiled_steps_are_the_same():
+    """With a rate that changes, in two programs: the first step, which makes the state, and all others."""
+    program = (
+        "import torch, uniphase, uniphase.torch\n"
+        "from torch._dynamo.utils import counters\n"
+        "torch.set_num_threads(1)\n"
+        "field = uniphase.load('camera', size=16)\n"
+        "plan = uniphase.uniform_phase(uniphase.estimate_moments(field), width=8, depth=1)\n"
+        "x = torch.tensor(field.coordinates()).float()\n"
+        "def train(compiled):\n"
+        "    network = uniphase.torch.CoordinateMLP(plan, generator=torch.Generator().manual_seed(0))\n"
+        "    optimizer = uniphase.torch.UnitMuon(network, field)\n"
+        "    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 12)\n"
+        "    step = torch.compile(optimizer.step, backend='aot_eager') if compiled else optimizer.step\n"
+        "    for _ in range(12):\n"
+        "        network(x).square().mean().backward()\n"
+        "        step()\n"
+        "        scheduler.step()\n"
+        "    return network(x)\n"
+        "print(torch.allclose(train(False), train(True)), counters['stats']['unique_graphs'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "True 2\n", done.stderr
+
+
 def test_a_closure_and_parameters_without_gradients():
     model = CoordinateMLP(uniform_phase(MOMENTS, width=8, depth=1), dtype=torch.float64)
     model.layers[1].requires_grad_(False)
@@ -153,7 +307,6 @@ def test_a_closure_and_parameters_without_gradients():
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
-        (InOneForward, {}, r"the model trains omega besides weights and biases, .*requires_grad_\(False\)"),
         (OfficialSiren, {"lr": 0.0}, "lr is 0.0; it must be positive"),
         (
             OfficialSiren,
@@ -165,6 +318,14 @@ def test_a_closure_and_parameters_without_gradients():
             {},
             "field has 2 coordinates and 3 channels, but the model has 2 and 1",
         ),
+        (
+            OfficialSiren,
+            {"domain": FIELD.extents, "moments": None},
+            r"moments is None, and only a field .*prescribe_moments",
+        ),
+        (OfficialSiren, {"domain": torch.rand(9, 3)}, r"shape \(9, 3\), but the model takes 2 .* positions \(n, 2\)"),
+        (OfficialSiren, {"domain": torch.ones(9, 2)}, "9 positions, .* do not spread along every coordinate"),
+        (lambda: OfficialSiren().half(), {}, r"torch.float16, .*model.float\(\), .* under torch.autocast"),
         (OfficialSiren, {"domain": [(0.0, 1.0)]}, r"domain is \[\(0.0, 1.0\)\], but the model takes 2 coordinates"),
         (OfficialSiren, {"domain": [(0.0, 1.0), (1.0, 1.0)]}, r"domain is .* pass a field, or a finite \(low, high\)"),
     ],

@@ -1,19 +1,18 @@
 """Optimizers: how the parameters of a model move. μP's groups for any optimizer, and the default fit's Muon."""
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from ..initialization.moments import Moments
-from ..recipe import INPUT_STEP, OFFSET_STEP, OUTPUT_STEP, PHASE_STEP, Units, default_rate
-from ..signals.fields import Extent, Field, Grid, Points
+from ..recipe import INPUT_STEP, OFFSET_STEP, OUTPUT_STEP, PHASE_STEP, default_rate
 from .reading import Chain, Model, read_layers
-
-Kind = Literal["input", "hidden", "output", "input phase", "hidden phase", "offset"]
+from .units import Domain, Kind, estimated_moments, read_chain, require_precision, require_sizes, unit_groups
 
 _BETA = 0.95  # Muon's momentum
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of its quintic, which takes singular values to between 0.7 and 1.2
@@ -56,28 +55,30 @@ def param_groups(model: Model, lr: float, base_width: int) -> list[dict[str, Any
 class UnitMuon(Optimizer):
     r"""Muon for the weights and Adam for the biases, each in the units of the signal: the optimizer of the default fit.
 
-    One rate serves all arrays, widths, signals and units of the data. An ω inside the model's activations changes
-    nothing, and each layer may have its own ω and its own width. The steps are those of `uniphase.unit_muon`, in the
-    precision of the model, where `torch.optim.Muon` uses bfloat16, no bias correction, and steps that depend on shapes
-    alone.
+    One rate serves all arrays, widths, signals and units of the data. A factor ω inside the model's activations or
+    behind its output changes nothing, and each layer may have its own ω and its own width. The steps are those of
+    `uniphase.unit_muon`, in the precision of the model, where `torch.optim.Muon` uses bfloat16, no bias correction, and
+    steps that depend on shapes alone.
 
     **Arguments:**
 
-    - `model`: as for `initialize_`. What it freezes stays as it is.
-    - `domain`: the field that it is trained on, or for a problem without data the interval `(low, high)` of every
-        coordinate.
-    - `moments`: of the signal.
+    - `model`: as for `initialize_`. What it freezes stays as it is. What it trains besides weights and biases is left
+        alone, with a warning; `add_param_group` hands it to plain Adam, at a rate of its own.
+    - `domain`: the field that it is trained on; or for a problem without data a tensor of positions, `(n, in_size)`, or
+        the interval `(low, high)` of every coordinate.
+    - `moments`: of the signal. Default: estimated from the field. A problem without data has them prescribed.
     - `lr`: the rate. Default: `uniphase.default_rate`, 0.25 / (hidden layers + 1).
 
     !!! example
         ```python
-        optimizer = UnitMuon(model, field, estimate_moments(field))
+        optimizer = UnitMuon(model, field)
         x, y = torch.tensor(field.coordinates()).float(), torch.tensor(field.flat_values()).float()
         loss = (model(x) - y).square().mean()
         loss.backward()
         optimizer.step()
         wave = prescribe_moments(length_scale=[0.1, 0.1])  # known in advance, as for an equation
         optimizer = UnitMuon(model, [(-1.0, 1.0), (-1.0, 1.0)], wave)
+        optimizer = UnitMuon(model, torch.rand(1000, 2), wave)
         ```
 
     ??? cite "Reference"
@@ -87,23 +88,37 @@ class UnitMuon(Optimizer):
     def __init__(
         self,
         model: Model,
-        domain: Field | Sequence[Extent],
-        moments: Moments,
+        domain: Domain,
+        moments: Moments | None = None,
         *,
         lr: float | None = None,
     ):
-        chain = read_layers(model)
+        chain = read_chain(model)
         lr = default_rate(chain) if lr is None else lr
         if not lr > 0:
             raise ValueError(f"lr is {lr}; it must be positive")
-        _require_sizes(chain, domain, moments)
-        first = chain.layers[0]
-        self._first = (first.weight, first.bias)
-        self._omega = {layer.weight: layer.omega for layer in chain.layers}
-        self._omega |= {layer.bias: layer.omega for layer in chain.layers if layer.bias is not None}
-        units = Units.of(domain, moments, chain.width)
-        self._units = Units(*(torch.as_tensor(unit).to(first.weight) for unit in units))
-        super().__init__(_groups(model, chain), {"lr": lr})
+        if moments is None:
+            moments = estimated_moments(domain)
+        require_sizes(chain, domain, moments)
+        groups = unit_groups(chain, domain, moments)
+        _warn_of_others(model, chain, groups)
+        super().__init__(groups, {"lr": lr})
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Train more parameters, by plain Adam.
+
+        **Arguments:**
+
+        - `param_group`: `params`, and the rate `lr` in their own units.
+        """
+        if "kind" not in param_group:
+            if "lr" not in param_group:
+                raise ValueError(
+                    "the new group has no lr, and that of UnitMuon is for layers; pass a rate for Adam, e.g. "
+                    '{"params": [...], "lr": 1e-3}'
+                )
+            param_group = {**param_group, "kind": "other", "omega": 1.0, "units": ()}
+        super().add_param_group(param_group)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -112,46 +127,53 @@ class UnitMuon(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        updates = {
-            parameter: group["lr"] * self._update(parameter, group["kind"])
-            for group in self.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
-        }
-        weight, bias = self._first
-        if weight in updates and bias in updates:  # the phase of the center is what the bias moves
-            updates[bias] = updates[bias] - updates[weight] @ self._units.center
-        for parameter, update in updates.items():
-            parameter.sub_(update)
+        weight, bias = self._moving("input"), self._moving("input phase")
+        updates: list[tuple[Tensor, Tensor]] = []
+        shift: Tensor | None = None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                require_precision(parameter)
+                gradient, units = parameter.grad, [unit.to(parameter) for unit in group["units"]]
+                if parameter is weight and bias is not None:  # at a fixed phase of the center
+                    gradient = gradient - torch.outer(bias.grad, units[0])
+                update = group["lr"] * _update(group["kind"], group["omega"], units, gradient, self.state[parameter])
+                if parameter is weight:
+                    shift = update @ units[0]
+                updates.append((parameter, update))
+        for parameter, update in updates:  # the phase of the center is what the bias moves
+            parameter.sub_(update if parameter is not bias or shift is None else update - shift)
         return loss
 
-    def _update(self, parameter: Tensor, kind: Kind) -> Tensor:
-        units, gradient, state = self._units, self._gradient(parameter), self.state[parameter]
-        omega, rows = self._omega[parameter], len(parameter)
-        if kind == "input":
-            scale = INPUT_STEP * math.sqrt(rows) / omega  # the entries of an orthogonal matrix are about 1/√rows
-            return scale * _muon(gradient @ units.input_factor, state) @ units.input_factor.T
-        if kind == "hidden":
-            # A matrix with more rows than columns adds less to each of its outputs.
-            return math.sqrt(max(1, rows / parameter.shape[1])) / omega * _muon(gradient, state)
-        if kind == "output":
-            return OUTPUT_STEP * units.output_factor @ _muon(units.output_factor.T @ gradient, state)
-        if kind == "offset":
-            return OFFSET_STEP * units.offset * _adam(units.offset * gradient, state)
-        return PHASE_STEP / omega * _adam(gradient, state)
+    def _moving(self, kind: Kind) -> Any:
+        """The one parameter of a kind, if it has a gradient."""
+        found = [parameter for group in self.param_groups if group["kind"] == kind for parameter in group["params"]]
+        return found[0] if found and found[0].grad is not None else None
 
-    def _gradient(self, parameter: Tensor) -> Tensor:
-        """The gradient, for the input weights at a fixed phase of the center."""
-        weight, bias = self._first
-        assert parameter.grad is not None
-        if parameter is weight and bias is not None and bias.grad is not None:
-            return parameter.grad - torch.outer(bias.grad, self._units.center)
-        return parameter.grad
+
+def _update(kind: Kind, omega: float, units: Sequence[Tensor], gradient: Tensor, state: dict[str, Any]) -> Tensor:
+    """The step of one parameter at the rate 1. A factor ω on what it computes makes the step smaller by as much."""
+    rows = len(gradient) if gradient.ndim else 1
+    if kind == "input":
+        _, factor = units
+        scale = INPUT_STEP * math.sqrt(rows) / omega  # the entries of an orthogonal matrix are about 1/√rows
+        return scale * _muon(gradient @ factor, state) @ factor.T
+    if kind == "hidden":
+        # A matrix with more rows than columns adds less to each of its outputs.
+        return math.sqrt(max(1, rows / gradient.shape[1])) / omega * _muon(gradient, state)
+    if kind == "output":
+        (factor,) = units
+        return OUTPUT_STEP / omega * factor @ _muon(factor.T @ gradient, state)
+    if kind == "offset":
+        (spread,) = units
+        return OFFSET_STEP / omega * spread * _adam(spread * gradient, state)
+    return (1.0 if kind == "other" else PHASE_STEP / omega) * _adam(gradient, state)
 
 
 def _muon(gradient: Tensor, state: dict[str, Any]) -> Tensor:
     """Nesterov's momentum with its bias corrected, made orthogonal."""
-    step = state["step"] = state.get("step", 0) + 1
+    step = _count(state)
     momentum = state["momentum"] = _BETA * state.get("momentum", 0) + (1 - _BETA) * gradient
     ahead = _BETA * momentum / (1 - _BETA ** (step + 1)) + (1 - _BETA) * gradient / (1 - _BETA**step)
     return _orthogonal(ahead)
@@ -170,28 +192,16 @@ def _orthogonal(matrix: Tensor) -> Tensor:
 
 
 def _adam(gradient: Tensor, state: dict[str, Any]) -> Tensor:
-    step = state["step"] = state.get("step", 0) + 1
+    step = _count(state)
     mean = state["mean"] = _BETAS[0] * state.get("mean", 0) + (1 - _BETAS[0]) * gradient
     square = state["square"] = _BETAS[1] * state.get("square", 0) + (1 - _BETAS[1]) * gradient.square()
     return mean / (1 - _BETAS[0] ** step) / ((square / (1 - _BETAS[1] ** step)).sqrt() + _EPS)
 
 
-def _groups(model: Model, chain: Chain) -> list[dict[str, Any]]:
-    """The parameters by kind."""
-    biases: dict[str, Kind] = {"input": "input phase", "hidden": "hidden phase", "output": "offset"}
-    kinds: dict[Kind, list[Tensor]] = {}
-    for layer in chain.layers:
-        kinds.setdefault(layer.role, []).append(layer.weight)
-        if layer.bias is not None:
-            kinds.setdefault(biases[layer.role], []).append(layer.bias)
-    trained = {kind: [tensor for tensor in tensors if tensor.requires_grad] for kind, tensors in kinds.items()}
-    known = {tensor for tensors in trained.values() for tensor in tensors}
-    if unknown := [name for name, parameter in _parameters(model, chain).items() if parameter not in known]:
-        raise ValueError(
-            f"the model trains {', '.join(unknown)} besides weights and biases, for which there is no unit; "
-            "freeze them with requires_grad_(False)"
-        )
-    return [{"params": tensors, "kind": kind} for kind, tensors in trained.items() if tensors]
+def _count(state: dict[str, Any]) -> Tensor:
+    """The number of this step. A tensor, as a program that is compiled has each Python number in its code."""
+    state["step"] = state.get("step", torch.zeros((), dtype=torch.float64, device="cpu")) + 1
+    return state["step"]
 
 
 def _parameters(model: Model, chain: Chain) -> dict[str, Tensor]:
@@ -204,18 +214,13 @@ def _parameters(model: Model, chain: Chain) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in named.items() if tensor.requires_grad}
 
 
-def _require_sizes(chain: Chain, domain: Field | Sequence[Extent], moments: Moments) -> None:
-    sizes = (chain.in_size, chain.out_size)
-    known = {"field": domain} if isinstance(domain, Grid | Points) else {}
-    known = known | {"moments": moments}
-    for name, other in known.items():
-        if sizes != (other.in_size, other.out_size):
-            raise ValueError(
-                f"{name} has {other.in_size} coordinates and {other.out_size} channels, but the model has {sizes[0]} "
-                f"and {sizes[1]}; pass the {name} of the signal that the model is for"
-            )
-    if not isinstance(domain, Grid | Points) and len(domain) != chain.in_size:
-        raise ValueError(
-            f"domain is {domain!r}, but the model takes {chain.in_size} coordinates; pass a field, or (low, high) for "
-            "each of them"
+def _warn_of_others(model: Model, chain: Chain, groups: list[dict[str, Any]]) -> None:
+    known = {id(tensor) for group in groups for tensor in group["params"]}
+    others = [name for name, tensor in _parameters(model, chain).items() if id(tensor) not in known]
+    if others:
+        warnings.warn(
+            f"the model trains {', '.join(others)} besides weights and biases, for which UnitMuon has no unit: it "
+            'leaves them as they are; train them with add_param_group({"params": [...], "lr": 1e-3}), or freeze them '
+            "with requires_grad_(False)",
+            stacklevel=3,
         )
