@@ -26,12 +26,18 @@ from .initialization import (
 )
 from .network import CoordinateMLP as CoordinateMLP
 from .optimizers import UnitMuon as UnitMuon, param_groups as param_groups
-from .reading import Chain as Chain, ReadLayer as ReadLayer, read_layers as read_layers
+from .reading import (
+    Chain as Chain,
+    ReadLayer as ReadLayer,
+    StatedLayers as StatedLayers,
+    read_layers as read_layers,
+)
 
 __all__ = [
     "Chain",
     "CoordinateMLP",
     "ReadLayer",
+    "StatedLayers",
     "UnitMuon",
     "cvp26_0_",
     "cvp26_1_",
