@@ -12,6 +12,8 @@ from .network import activation_function
 from .values import Activation, NotReadError, Positions, Product, Signal
 
 _SQUASHES = ("sigmoid", "tanh")
+_ONE_OMEGA = "make ω one number for all of them: their weights are drawn, so each has a frequency of its own anyway"
+_MERGE = "put an activation between them, or merge them into one layer of the weight W₂W₁ and the bias W₂b₁ + b₂"
 
 
 def assemble(output: Signal) -> Chain:
@@ -22,20 +24,17 @@ def assemble(output: Signal) -> Chain:
     - `output`: what a model returned.
     """
     atom, factors = _only(output, "the model")
-    scale, shift = AffineMap.identity(output.size), AffineMap(factors, output.shift)
-    layers = _Layers()
+    layers, behind = _Layers(), AffineMap(factors, output.shift)
     if isinstance(atom, Product):
-        after = layers.add_last(output)
-        return layers.chain(after)
+        return layers.chain(layers.add_last(output))
     if not isinstance(atom, Activation) or output.bias is not None:
         raise NotReadError("the model ends without a linear layer")
     if atom.name in _SQUASHES:
         inner = _only(atom.argument, atom.place)[0]
         if isinstance(inner, Product):
-            after = layers.add_last(atom.argument)
-            return layers.chain(after, Squash(atom.name, atom.function, shift))
+            return layers.chain(layers.add_last(atom.argument), Squash(atom.name, atom.function, behind))
     layers.add(atom)
-    return layers.chain(shift if not shift.is_identity else scale)
+    return layers.chain(behind)
 
 
 @dataclass
@@ -59,7 +58,7 @@ class _Layers:
             name, shift = (atom.name, 0.0) if atom.name != "cos" else ("sine", math.pi / 2)
             function = atom.function if atom.name != "cos" else activation_function("sine")
             product, factors, inputs = self._linear(atom.argument, atom.place)
-            omega = _uniform(factors, f"{atom.place} has another factor inside the activation for each neuron")
+            omega = _uniform(factors, f"{atom.place} has another ω for each neuron", _ONE_OMEGA)
             self._append(product, atom.argument, name, function, omega, inputs, atom.argument.shift + shift)
             self.numbers[atom] = len(self.layers) - 1
         return self.numbers[atom]
@@ -82,8 +81,8 @@ class _Layers:
         rest = _uniform(factors / common, f"{product.place} multiplies each of its outputs, but not the bias, by another")
         inputs = self._inputs(product, rest)
         if signal.bias is None and len(inputs) == 1:  # then a factor before the matrix is one behind it
-            (number, factor), inputs = inputs[0], ((inputs[0][0], 1.0),)
-            common = common * factor
+            ((number, factor),) = inputs
+            common, inputs = common * factor, ((number, 1.0),)
         return product, common, inputs
 
     def _inputs(self, product: Product, rest: float) -> tuple[tuple[int, float], ...]:
@@ -92,11 +91,9 @@ class _Layers:
         if kinds == {Positions}:
             return ((POSITIONS, rest * self._set_before(argument, place)),)
         if kinds != {Activation}:
-            raise NotReadError(
-                f"{place} follows another linear layer without an activation between them"
-                if Product in kinds
-                else f"{place} takes a sum of positions and activations"
-            )
+            if Product in kinds:
+                raise NotReadError(f"{place} follows another linear layer without an activation between them", _MERGE)
+            raise NotReadError(f"{place} takes a sum of positions and activations")
         if argument.bias is not None or argument.shift.any():
             raise NotReadError(f"{place} takes activations to which a constant was added")
         text = f"{place} takes activations with another factor for each of them"
@@ -146,8 +143,8 @@ def _only(signal: Signal, place: str) -> tuple[Positions | Product | Activation,
     return next(iter(signal.terms.items()))
 
 
-def _uniform(factors: Tensor, otherwise: str) -> float:
+def _uniform(factors: Tensor, otherwise: str, fix: str = "") -> float:
     """The number that all factors are."""
     if not torch.allclose(factors, factors[:1], rtol=1e-6, atol=0):  # float32 has seven digits
-        raise NotReadError(otherwise)
+        raise NotReadError(otherwise, fix)
     return float(factors[0])

@@ -96,7 +96,8 @@ _DOCUMENTATION = """Draw one linear layer in place as the scheme `{name}` does.
     **Arguments:**
 
     - `layer`: an `nn.Linear`.
-    - `role`: its place in the model: `"input"`, `"hidden"` or `"output"`.
+    - `role`: its place in the model: `"input"`, `"hidden"` or `"output"`. Default: hidden, for a layer that does not
+        change the width.
     - `moments`: those of the signal, if the scheme depends on the data and the layer is the first or the last.
     - `omega`: the factor inside the activation of this layer, or for the last layer inside those before it.
     - `generator`: the randomness. Default: PyTorch's own.
@@ -118,7 +119,7 @@ def _layer_initializer(name: str):
 
     def initializer_(
         layer: AnyLinear,
-        role: Role = "hidden",
+        role: Role | None = None,
         moments: Moments | None = None,
         *,
         omega: float = 1.0,
@@ -126,14 +127,15 @@ def _layer_initializer(name: str):
         **options: Any,
     ) -> AnyLinear:
         shape = layer.out_features, layer.in_features
-        plan = plan_layer(scheme, role, shape, moments, omega=omega, options=options)
+        place: Role = role or "hidden"
+        plan = plan_layer(scheme, place, shape, moments, omega=omega, options=options, uneven=role is not None)
         if shape != (plan.rows, plan.columns):
             raise ValueError(
-                f"layer maps {layer.in_features} to {layer.out_features}, but a layer of the role {role!r} in {name} "
+                f"layer maps {layer.in_features} to {layer.out_features}, but a layer of the role {place!r} in {name} "
                 f"maps {plan.columns} to {plan.rows}; pass role='input', 'hidden' or 'output' as in the model"
             )
         require_bias(f"layer {layer}", layer.bias, plan, scheme)
-        factor = plan.omega if role == "output" else plan.omega / omega
+        factor = plan.omega if place == "output" else plan.omega / omega
         _draw_into(Stored.whole("weight", layer.weight), plan.weight, factor, generator)
         if layer.bias is not None:
             _draw_into(Stored.whole("bias", layer.bias), plan.bias, factor, generator)

@@ -80,6 +80,10 @@ _MOVES = {
     *("t", "transpose", "swapaxes", "swapdims", "permute", "movedim", "moveaxis", "expand", "expand_as", "repeat"),
     *("broadcast_to", "getitem", "select", "narrow", "chunk", "split", "unbind", "flip", "index_select", "tile"),
 }
+_PLAIN_WEIGHTS = (
+    "keep them as a parameter, with torch.nn.utils.parametrizations.weight_norm if they should be normalized; other "
+    'parametrizations have to be removed first: torch.nn.utils.parametrize.remove_parametrizations(layer, "weight")'
+)
 _LIKE = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "new_tensor")
 
 
@@ -273,7 +277,7 @@ def _matrix(value: Any, arranged: Callable[[Tensor], Tensor]) -> Constant:
     if not isinstance(value, Constant) or value.stored is None:
         source = value.computed if isinstance(value, Constant) else ""
         made = f"computed from {source}" if source else "no parameter, buffer or attribute of the model"
-        raise NotReadError(f"has weights that are {made}")
+        raise NotReadError(f"has weights that are {made}", _PLAIN_WEIGHTS)
     index = value.stored.index
     while index.ndim > 2 and index.shape[0] == 1:
         index = index[0]

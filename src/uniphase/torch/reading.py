@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from .assembly import assemble
 from .chain import Chain as Chain, ReadLayer as ReadLayer
-from .recording import Recorder, own_tensors, undisturbed
+from .recording import STATE_THEM, Recorder, own_tensors, undisturbed
 from .stating import StatedLayers as StatedLayers, check_stated
 from .values import Constant, NotReadError, Opaque, Signal, agrees
-from .wrappers import require_readable, unwrap
+from .wrappers import require_sizes, unwrap
 
 Model = nn.Module | StatedLayers
 
@@ -24,10 +24,6 @@ _COUNT = 7  # of positions
 _WAY_OUT = (
     "pass the part of it that maps positions (n, in_size) to channels through linear layers and activations, e.g. "
     'model.net, or initialize its layers one by one, e.g. uniform_phase_(model.first, "input", moments, omega=30.0)'
-)
-_UNSEEN = (
-    "state its layers: StatedLayers(model, "
-    '[(model.first, "sine", 30.0), …, (model.last, "linear", 1.0)]), which is compared with the model'
 )
 _WRAP = (
     "pass a module around it, whose forward(self, x) takes positions (n, in_size) and returns the channels, e.g. "
@@ -51,7 +47,7 @@ def read_layers(model: Model) -> Chain:
     """
     if isinstance(model, StatedLayers):
         inner = unwrap(model.model)
-        require_readable(inner)
+        require_sizes(inner)
         with undisturbed(inner):
             return check_stated(inner, model.layers, _candidates(inner))
     if not isinstance(model, nn.Module):
@@ -60,7 +56,7 @@ def read_layers(model: Model) -> Chain:
             "omega), …]) to state its layers"
         )
     model = unwrap(model)
-    require_readable(model)
+    require_sizes(model)
     originals = own_tensors(model)
     with undisturbed(model):
         chain, positions = _read(model, originals, list(_candidates(model)))
@@ -98,14 +94,13 @@ def _as_chain(model: nn.Module, recorder: Recorder, output: Any) -> Chain:
         raise ValueError(f"{kind} returns a {type(output).__name__}{keys}, not a tensor; {_WRAP}")
     value = recorder.value(output)
     if isinstance(value, Opaque):
-        unseen = "compiled code" in value.reason
-        raise ValueError(f"{value.reason}, which is not read; {_UNSEEN if unseen else _WAY_OUT}")
+        raise ValueError(f"{value.reason}, which is not read; {value.fix or _WAY_OUT}")
     if isinstance(value, Constant):
-        raise ValueError(f"{kind} returns what no operation of PyTorch computed from the positions; {_UNSEEN}")
+        raise ValueError(f"{kind} returns what no operation of PyTorch computed from the positions; {STATE_THEM}")
     try:
         return _checked(value, output, recorder)
     except NotReadError as error:
-        raise ValueError(f"{error}, which is not read; {_WAY_OUT}") from None
+        raise ValueError(f"{error}, which is not read; {error.fix or _WAY_OUT}") from None
 
 
 def _checked(signal: Signal, output: Tensor, recorder: Recorder) -> Chain:

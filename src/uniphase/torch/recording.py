@@ -19,6 +19,12 @@ from .stored import Stored
 from .values import Constant, NotReadError, Opaque, Positions, Signal, plain
 
 
+STATE_THEM = (
+    "state its layers: StatedLayers(model, "
+    '[(model.first, "sine", 30.0), …, (model.last, "linear", 1.0)]), which is compared with the model'
+)
+
+
 class Recorder(TorchFunctionMode):
     """What the tensors of a running model stand for.
 
@@ -89,7 +95,7 @@ class Recorder(TorchFunctionMode):
         try:
             return apply(call)
         except NotReadError as error:
-            return Opaque(f"{call.place} {error}")
+            return Opaque(f"{call.place} {error}", error.fix)
         except Exception as error:  # an argument that no rule expects
             return Opaque(f"{call.place} computes {call.name!r} in a way that is not known ({error})")
 
@@ -119,7 +125,7 @@ class Recorder(TorchFunctionMode):
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         """Compiled code computes unseen: what comes out of it would be taken for a constant."""
         if isinstance(output, Tensor) and id(output) not in self._values and _first(self._replaced(args), Signal):
-            self._keep(output, Opaque(f"{self.place} computes in compiled code, which cannot be followed"))
+            self._keep(output, Opaque(f"{self.place} computes in compiled code", STATE_THEM))
         self._stack.pop()
 
 
@@ -152,11 +158,13 @@ def own_tensors(model: nn.Module) -> dict[str, Tensor]:
 @contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
     """Run a model for a while without dropout, and leave it as it was: numbers, attributes, modes and randomness."""
-    modules = list(model.modules())
+    scripted = [(module, module.training) for module in model.modules() if isinstance(module, torch.jit.ScriptModule)]
+    modules = [module for module in model.modules() if not isinstance(module, torch.jit.ScriptModule)]
     saved = [(module.__dict__, copy.copy(module.__dict__), _containers(module)) for module in modules]
     parameters = [(parameter, parameter._version, parameter.detach().clone()) for parameter in model.parameters()]
-    for module in modules:
+    for module in [*modules, *(module for module, _ in scripted)]:
         module.training = False
+    for module in modules:
         module._buffers.update({name: _copy(buffer) for name, buffer in module._buffers.items()})
     try:
         devices = {parameter.device.index for parameter in model.parameters() if parameter.device.type == "cuda"}
@@ -168,6 +176,8 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
             attributes.update(before)
             for container, content in containers:
                 _refill(container, content)
+        for module, training in scripted:
+            module.training = training
         for parameter, version, numbers in parameters:
             if parameter._version != version:
                 parameter.data.copy_(numbers)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.modules import module as module_hooks
 
 from ..initialization.activations import ACTIVATIONS
 from ..initialization.blueprint import Role
@@ -77,20 +78,17 @@ def _stated_chain(stated: Sequence[tuple[nn.Module, str, float]]) -> Chain:
 def _run(model: nn.Module, modules: Sequence[nn.Module], positions: Tensor) -> tuple[dict[int, Tensor], Tensor]:
     """What the model gives to each of the stated modules, as far as it calls them, and what it returns."""
     inputs: dict[int, Tensor] = {}
+    numbers = {id(module): number for number, module in enumerate(modules)}
 
-    def note(number: int):
-        def hook(module: nn.Module, args: tuple[Any, ...]) -> None:
-            inputs[number] = args[0].detach().clone()
+    def note(module: nn.Module, args: tuple[Any, ...]) -> None:
+        if id(module) in numbers:
+            inputs[numbers[id(module)]] = args[0].detach().clone()
 
-        return hook
-
-    hooks = [module.register_forward_pre_hook(note(number)) for number, module in enumerate(modules)]
+    hook = module_hooks.register_module_forward_pre_hook(note)
     try:
-        with torch.no_grad():
-            output = model(positions.clone())
+        output = model(positions.clone())
     finally:
-        for hook in hooks:
-            hook.remove()
+        hook.remove()
     return inputs, output[0] if isinstance(output, tuple | list) else output
 
 

@@ -20,7 +20,17 @@ _ROUNDING = 32.0
 
 
 class NotReadError(Exception):
-    """Why an operation of a model cannot be read."""
+    """Why an operation of a model cannot be read.
+
+    **Arguments:**
+
+    - `reason`: what it computes.
+    - `fix`: what to do about it, if not what helps with any operation.
+    """
+
+    def __init__(self, reason: str, fix: str = ""):
+        super().__init__(reason)
+        self.fix = fix
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +38,7 @@ class Opaque:
     """The result of an operation that cannot be read, and all that depends on it."""
 
     reason: str
+    fix: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,13 @@ from typing import cast
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-_WRAPPERS = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
+_SHARDED = "FullyShardedDataParallel"
+_WRAPPERS = ("DistributedDataParallel", "DataParallel", _SHARDED)
 
 
 def unwrap(model: nn.Module) -> nn.Module:
     """The model within wrappers for several devices and within `torch.compile`, which share its parameters."""
+    _require_whole(model)
     while True:
         if type(model).__name__ in _WRAPPERS:
             model = cast(nn.Module, model.module)
@@ -19,18 +21,27 @@ def unwrap(model: nn.Module) -> nn.Module:
             return model
 
 
-def require_readable(model: nn.Module) -> None:
-    """Check that all parameters of a model have their sizes, and are whole."""
+def require_sizes(model: nn.Module) -> None:
+    """Check that all parameters of a model have their sizes."""
+    modules = dict(model.named_modules())
     for name, parameter in model.named_parameters():
-        module = name.rpartition(".")[0]
-        kind = type(model.get_submodule(module)).__name__
         if is_lazy(parameter):
+            path = name.rpartition(".")[0]
             raise ValueError(
-                f"module {module!r} ({kind}) is lazy: it has no sizes yet; call the model once on positions first, "
-                "e.g. model(torch.zeros(1, 2))"
+                f"module {path!r} ({type(modules[path]).__name__}) is lazy: it has no sizes yet; call the model once on "
+                "positions first, e.g. model(torch.zeros(1, 2))"
             )
-        if hasattr(parameter, "device_mesh") or type(parameter).__name__ == "FlatParameter":
-            raise ValueError(
-                f"module {module!r} ({kind}) has the parameter {name!r} sharded or flattened, so that its matrix is not "
-                "here as a whole; read or initialize the model before it is sharded"
-            )
+
+
+def _require_whole(model: nn.Module) -> None:
+    """Check that this process has all numbers of the model."""
+    parts = [name for name, parameter in model.named_parameters() if hasattr(parameter, "device_mesh")]
+    for name, module in model.named_modules():
+        strategy = getattr(getattr(module, "sharding_strategy", None), "name", "NO_SHARD")
+        if type(module).__name__ == _SHARDED and strategy != "NO_SHARD":
+            parts.append(name or "the model")
+    if parts:
+        raise ValueError(
+            f"{parts[0]!r} is sharded over processes, so that its matrices are not here as a whole; read or initialize "
+            "the model before it is sharded"
+        )
