@@ -4,6 +4,7 @@ Each entry of `READ` is one way to write a network that can be read, with what a
 gain of every layer. Each class of the second part does something that is not read.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers.torch_models import FourierFeatures, InOneForward, OfficialSiren, Sine, SineLayer, Skipping, sequential
+from helpers.torch_models import InOneForward, OfficialSiren, Sine, SineLayer, Skipping, sequential
 
 WIDTH = 16
 
 
 def matrices(transposed: bool = False, widths: tuple[int, ...] = (2, WIDTH, WIDTH, 3)) -> nn.ParameterList:
-    shapes = [(b, a) if not transposed else (a, b) for a, b in zip(widths, widths[1:], strict=False)]
+    shapes = [(b, a) if not transposed else (a, b) for a, b in itertools.pairwise(widths)]
     return nn.ParameterList([nn.Parameter(torch.randn(shape) / math.sqrt(shape[1])) for shape in shapes])
 
 
@@ -29,9 +30,9 @@ def vectors(widths: tuple[int, ...] = (WIDTH, WIDTH, 3)) -> nn.ParameterList:
 class ByHand(nn.Module):
     """sin(ω z) between linear maps of bare parameters; `product` says how a map is written."""
 
-    def __init__(self, product: Callable[[Tensor, Tensor, Tensor], Tensor], omega: float = 30.0, transposed: bool = False):
+    def __init__(self, product: Callable[[Tensor, Tensor, Tensor], Tensor], transposed: bool = False):
         super().__init__()
-        self.product, self.omega = product, omega
+        self.product, self.omega = product, 30.0
         self.W, self.b = matrices(transposed), vectors()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -148,13 +149,13 @@ class Averaging(nn.Module):
     def __init__(self, blocks: int = 2):
         super().__init__()
         self.first, self.last = SineLayer(2, WIDTH, 30.0), nn.Linear(WIDTH, 3)
-        layers = [nn.ModuleList([SineLayer(WIDTH, WIDTH, 30.0), SineLayer(WIDTH, WIDTH, 3.0)]) for _ in range(blocks)]
+        layers = [nn.Sequential(SineLayer(WIDTH, WIDTH, 30.0), SineLayer(WIDTH, WIDTH, 3.0)) for _ in range(blocks)]
         self.blocks = nn.ModuleList(layers)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.first(x)
-        for inner, outer in self.blocks:
-            x = 0.5 * (x + outer(inner(x)))
+        for block in self.blocks:
+            x = 0.5 * (x + block(x))
         return self.last(x)
 
 
@@ -242,9 +243,7 @@ PLAIN = sines(("0", 30.0, 1.0), ("2", 5.0, 1.0), last="4")
 
 # The function of these is that of a blueprint's network with the same random numbers, to the last digits.
 READ: dict[str, Entry] = {
-    "SIREN, notebook": Entry(
-        OfficialSiren, sines(*((f"net.{i}.linear", 30.0, 1.0) for i in range(3)), last="net.3")
-    ),
+    "SIREN, notebook": Entry(OfficialSiren, sines(*((f"net.{i}.linear", 30.0, 1.0) for i in range(3)), last="net.3")),
     "SIREN, layers for meta-learning": Entry(lambda: ByHand(meta_product), BY_HAND),
     "x @ W.T + b": Entry(lambda: ByHand(lambda x, W, b: x @ W.T + b), BY_HAND),
     "x @ W + b": Entry(lambda: ByHand(lambda x, W, b: x @ W + b, transposed=True), BY_HAND),
@@ -252,9 +251,7 @@ READ: dict[str, Entry] = {
     "F.linear + b": Entry(lambda: ByHand(lambda x, W, b: b + F.linear(x, W)), BY_HAND),
     "columns": Entry(lambda: ByHand(in_columns), BY_HAND),
     "stacked": Entry(Stacked, sines(("first", 1.0, 1.0), ("W", 1.0, 1.0), ("W", 1.0, 1.0), last="last")),
-    "ω first": Entry(
-        OmegaFirst, sines(("layers.0", 1.0, 30.0), ("layers.1", 1.0, 30.0), last="layers.2")
-    ),
+    "ω first": Entry(OmegaFirst, sines(("layers.0", 1.0, 30.0), ("layers.1", 1.0, 30.0), last="layers.2")),
     "ω a tensor": Entry(OmegaTensor, sines(("layers.0", 30.0, 1.0), ("layers.1", 4.0, 1.0), last="layers.2")),
     "ω a parameter": Entry(
         InOneForward, sines(("first", 20.0, 1.0), ("hidden.0", 0.5, 1.0), ("hidden.1", 0.5, 1.0), last="last")
@@ -264,7 +261,8 @@ READ: dict[str, Entry] = {
         [("W.0", "sine", 1.0, 8.0), ("W.1", "sine", 1.0, 8.0), ("W.2", "linear", 1.0, 0.5)],
     ),
     "x π": Entry(
-        lambda: Around(Lambda(lambda x: x * math.pi)), sines(("net.0", 30.0, math.pi), ("net.2", 5.0, 1.0), last="net.4")
+        lambda: Around(Lambda(lambda x: x * math.pi)),
+        sines(("net.0", 30.0, math.pi), ("net.2", 5.0, 1.0), last="net.4"),
     ),
     "y/2 + 1/2": Entry(lambda: Around(after=Lambda(lambda y: y * 0.5 + 0.5)), NET),
     "y + 1/2": Entry(lambda: Around(after=Lambda(lambda y: y + 0.5)), NET),
@@ -303,9 +301,7 @@ IN_LAW: dict[str, Entry] = {
             ("last", "linear", 1.0, math.sqrt(1 / 16 + 1 / 16 + 1 / 4)),
         ],
     ),
-    "widths": Entry(
-        lambda: widths(8, 16, 8), sines(("0", 4.0, 1.0), ("2", 4.0, 1.0), ("4", 4.0, 1.0), last="6")
-    ),
+    "widths": Entry(lambda: widths(8, 16, 8), sines(("0", 4.0, 1.0), ("2", 4.0, 1.0), ("4", 4.0, 1.0), last="6")),
     "cosines": Entry(Cosines, sines(("layers.0", 1.0, 1.0), ("layers.1", 30.0, 2.0), last="layers.2")),
 }
 
@@ -397,6 +393,3 @@ class Branching(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.net(x) if x.sum() > 0 else self.net(-x)
-
-
-ENCODED = FourierFeatures

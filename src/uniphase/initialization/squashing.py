@@ -1,13 +1,16 @@
 """Moments through the maps around a network: other units of coordinates and channels, and a final sigmoid or tanh."""
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, cast
 
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq
 
 from .moments import Moments
+
+Squashing = Literal["sigmoid", "tanh"]
 
 # The widest spread before a sigmoid. Where values are nearly all at the two ends, it would have to be infinite; with 3,
 # half of the outputs are outside of 0.12 and 0.88, and the slopes are still large enough to train.
@@ -41,14 +44,14 @@ def transform_moments(
 
 def unsquash_moments(
     moments: Moments,
-    squash: Literal["sigmoid", "tanh"],
+    squash: Squashing,
     scale: Float[np.ndarray, " out_size"],
     shift: Float[np.ndarray, " out_size"],
 ) -> Moments:
     """The moments of v for which scale · squash(v) + shift has the given ones, if v is a stationary Gaussian field.
 
     Mean and variance of each channel are matched exactly; correlations stay as they are. A field and its slopes at the
-    same place are then independent, so Ω is multiplied by the ratio that the slopes of the squash leave of it. Variances
+    same place are then independent, so Ω is divided by the share that the slopes of the squash leave of it. Variances
     that the squash cannot give are given as far as a spread of 3 before a sigmoid, 1.5 before tanh, goes.
 
     **Arguments:**
@@ -91,7 +94,7 @@ def _before_sigmoid(mean: float, variance: float) -> tuple[float, float]:
 
     def center(spread: float) -> float:
         reach = 40 + 10 * spread
-        return brentq(lambda m: _WEIGHTS @ _sigmoid(m + spread * _NODES) - mean, -reach, reach, xtol=1e-12)
+        return _root(lambda m: float(_WEIGHTS @ _sigmoid(m + spread * _NODES)) - mean, -reach, reach)
 
     def excess(spread: float) -> float:
         values = _sigmoid(center(spread) + spread * _NODES)
@@ -100,26 +103,30 @@ def _before_sigmoid(mean: float, variance: float) -> tuple[float, float]:
     if excess(_WIDEST) <= 0:
         return center(_WIDEST), _WIDEST
     narrow = 0.5 * math.sqrt(variance)  # slopes are at most 1/4
-    spread = brentq(excess, narrow, _WIDEST, rtol=1e-10)
+    spread = _root(excess, narrow, _WIDEST)
     return center(spread), spread
 
 
-def _share_of_slopes(center: np.ndarray, spread: np.ndarray, correlation: np.ndarray) -> float:
-    """Ω behind a sigmoid over Ω before it: Σ_kl (Σ_y⁻¹)_kl E[D_k D_l] (Σ_v)_kl / c, D the slopes of the sigmoid.
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    return cast(float, brentq(function, low, high, xtol=1e-14))
 
-    Both covariances have the same correlations R; then (Σ_y⁻¹)_kl (Σ_v)_kl is (R⁻¹)_kl R_kl times ratios of spreads.
+
+def _share_of_slopes(center: np.ndarray, spread: np.ndarray, correlation: np.ndarray) -> float:
+    """Ω behind a sigmoid over Ω before it: Σ_jk (Σ_y⁻¹)_jk E[D_j D_k] (Σ_v)_jk / c, D the slopes of the sigmoid.
+
+    Both covariances have the same correlations R; then (Σ_y⁻¹)_jk (Σ_v)_jk is (R⁻¹)_jk R_jk times ratios of spreads.
     """
     values = _sigmoid(center[:, None] + spread[:, None] * _NODES)
     stds = np.sqrt((values - (values @ _WEIGHTS)[:, None]) ** 2 @ _WEIGHTS)
-    channels = range(len(center))
-    slopes = [[_product_of_slopes(center[[k, l]], spread[[k, l]], correlation[k, l]) for l in channels] for k in channels]
+    pairs = [[np.array([j, k]) for k in range(len(center))] for j in range(len(center))]
+    slopes = [[_product_of_slopes(center[p], spread[p], float(correlation[p[0], p[1]])) for p in row] for row in pairs]
     ratios = spread / stds
     weights = np.linalg.inv(correlation) * correlation * np.outer(ratios, ratios)
     return float((weights * slopes).sum()) / len(center)
 
 
 def _product_of_slopes(center: np.ndarray, spread: np.ndarray, correlation: float) -> float:
-    """E[s'(v_k) s'(v_l)] for two Gaussians, s the sigmoid."""
+    """E[s'(v_j) s'(v_k)] for two Gaussians, s the sigmoid."""
     rest = math.sqrt(max(0.0, 1 - correlation**2))
     first = _sigmoid(center[0] + spread[0] * _NODES)[:, None]
     second = _sigmoid(center[1] + spread[1] * (correlation * _NODES[:, None] + rest * _NODES))

@@ -2,16 +2,17 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import cast, get_args
 
 import torch
 from torch import Tensor
 
 from ..initialization.blueprint import Role
+from ..initialization.squashing import Squashing
 from .chain import POSITIONS, AffineMap, Chain, ReadLayer, Squash
 from .network import activation_function
 from .values import Activation, NotReadError, Positions, Product, Signal
 
-_SQUASHES = ("sigmoid", "tanh")
 _ONE_OMEGA = "make ω one number for all of them: their weights are drawn, so each has a frequency of its own anyway"
 _MERGE = "put an activation between them, or merge them into one layer of the weight W₂W₁ and the bias W₂b₁ + b₂"
 
@@ -29,10 +30,12 @@ def assemble(output: Signal) -> Chain:
         return layers.chain(layers.add_last(output))
     if not isinstance(atom, Activation) or output.bias is not None:
         raise NotReadError("the model ends without a linear layer")
-    if atom.name in _SQUASHES:
+    if atom.name in get_args(Squashing):
         inner = _only(atom.argument, atom.place)[0]
         if isinstance(inner, Product):
-            return layers.chain(layers.add_last(atom.argument), Squash(atom.name, atom.function, behind))
+            return layers.chain(
+                layers.add_last(atom.argument), Squash(cast(Squashing, atom.name), atom.function, behind)
+            )
     layers.add(atom)
     return layers.chain(behind)
 
@@ -78,7 +81,9 @@ class _Layers:
         common = factors if signal.bias is None else signal.bias[1]
         if not bool((common.isfinite() & (common != 0) & (factors != 0)).all()):
             raise NotReadError(f"{place} multiplies by zero, or by a number that is not known")
-        rest = _uniform(factors / common, f"{product.place} multiplies each of its outputs, but not the bias, by another")
+        rest = _uniform(
+            factors / common, f"{product.place} multiplies each output, but not its bias, by another number"
+        )
         inputs = self._inputs(product, rest)
         if signal.bias is None and len(inputs) == 1:  # then a factor before the matrix is one behind it
             ((number, factor),) = inputs
@@ -97,7 +102,8 @@ class _Layers:
         if argument.bias is not None or argument.shift.any():
             raise NotReadError(f"{place} takes activations to which a constant was added")
         text = f"{place} takes activations with another factor for each of them"
-        return tuple((self.add(atom), rest * _uniform(f, text)) for atom, f in argument.terms.items())
+        terms = [(atom, factor) for atom, factor in argument.terms.items() if isinstance(atom, Activation)]
+        return tuple((self.add(atom), rest * _uniform(factor, text)) for atom, factor in terms)
 
     def _set_before(self, argument: Signal, place: str) -> float:
         """Note the map of the positions, and give a mere factor instead."""

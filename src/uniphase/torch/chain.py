@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from ..initialization.blueprint import Role
 from ..initialization.moments import Moments
-from ..initialization.squashing import transform_moments, unsquash_moments
+from ..initialization.squashing import Squashing, transform_moments, unsquash_moments
 from .stored import Stored
 
 POSITIONS = -1  # in `ReadLayer.inputs`, in place of the number of a layer
@@ -47,7 +47,7 @@ class Squash(NamedTuple):
     - `after`: the affine map.
     """
 
-    activation: str
+    activation: Squashing
     function: Callable[[Tensor], Tensor]
     after: AffineMap
 
@@ -143,9 +143,8 @@ class Chain:
         if self.squash is not None:
             after = self.squash.after
             moments = unsquash_moments(moments, self.squash.activation, after.scale.numpy(), after.shift.numpy())
-        return transform_moments(
-            moments, self.before.scale.numpy(), 1 / self.after.scale.numpy(), -(self.after.shift / self.after.scale).numpy()
-        )
+        scale, shift = 1 / self.after.scale, -self.after.shift / self.after.scale
+        return transform_moments(moments, self.before.scale.numpy(), scale.numpy(), shift.numpy())
 
     def inner_positions(
         self, mean: Float[np.ndarray, " in_size"], covariance: Float[np.ndarray, "in_size in_size"]

@@ -50,8 +50,8 @@ def _require_no_sums(chain: Chain) -> None:
     for layer in chain.layers:
         if len(layer.inputs) > 1:
             raise ValueError(
-                f"layer {layer.name!r} takes a sum of {len(layer.inputs)} layers, and the doctor examines chains without "
-                "sums; uniphase.torch.initialize_(model, moments) takes the model as it is"
+                f"layer {layer.name!r} takes a sum of {len(layer.inputs)} layers, and the doctor examines chains "
+                "without sums; uniphase.torch.initialize_(model, moments) takes the model as it is"
             )
 
 

@@ -7,6 +7,7 @@ distribution of the scheme's blueprint, for any ω.
 
 import inspect
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -62,16 +63,41 @@ def initialize_(
         initialize_(model, scheme="sm20", official_output=True)
         ```
     """
-    chain, entry = read_layers(model), get_scheme(scheme)
+    chain = read_layers(model)
+    draw_layers_(chain, plan_chain(chain, moments, get_scheme(scheme), options), generator)
+    return model
+
+
+def plan_chain(
+    chain: Chain, moments: Moments | None, scheme: Scheme, options: Mapping[str, Any]
+) -> tuple[LayerPlan, ...]:
+    """What a scheme has for each layer of a model, after a check that it fits.
+
+    **Arguments:**
+
+    - `chain`: the model, as it was read.
+    - `moments`, `scheme`, `options`: as for `initialize_`.
+    """
     _require_own_numbers(chain)
-    _require_no_sums(chain, entry)
+    _require_no_sums(chain, scheme)
     layers = [_Total.of(layer) for layer in chain.layers]
     inner = None if moments is None else chain.inner_moments(moments)
-    plans = plan_layers(entry, layers, inner, options, uneven=True)
-    require_fit(layers, plans, entry, one_by_one="uniform_phase_ and so on")
+    plans = plan_layers(scheme, layers, inner, options, uneven=True)
+    require_fit(layers, plans, scheme, one_by_one="uniform_phase_ and so on")
+    return plans
+
+
+def draw_layers_(chain: Chain, plans: Sequence[LayerPlan], generator: torch.Generator | None) -> None:
+    """Draw the numbers of all layers of a model in place.
+
+    **Arguments:**
+
+    - `chain`: the model, as it was read.
+    - `plans`: a plan for each layer.
+    - `generator`: the randomness.
+    """
     for layer, plan in zip(chain.layers, plans, strict=True):
         _draw_layer(layer, plan, generator)
-    return model
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,8 +36,8 @@ def read_layers(model: Model) -> Chain:
 
     **Arguments:**
 
-    - `model`: a module that maps positions `(n, in_size)` to channels; of a tuple of outputs the first counts. It is not
-        changed in any way. For one that computes in code that cannot be followed, `StatedLayers`.
+    - `model`: a module that maps positions `(n, in_size)` to channels; of a tuple of outputs the first counts. It is
+        not changed in any way. For one that computes in code that cannot be followed, `StatedLayers`.
 
     !!! example
         ```python
@@ -62,9 +62,8 @@ def read_layers(model: Model) -> Chain:
         chain, positions = _read(model, originals, list(_candidates(model)))
         again, _ = _read(model, originals, [-2 * positions])
     if _signature(chain) != _signature(again):
-        raise ValueError(
-            f"the model {type(model).__name__} computes other layers, or with other factors, at other positions; {_WAY_OUT}"
-        )
+        kind = f"the model {type(model).__name__}"
+        raise ValueError(f"{kind} computes other layers, or with other factors, at other positions; {_WAY_OUT}")
     return chain
 
 

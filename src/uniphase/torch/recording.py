@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn.modules import module as module_hooks
 from torch.overrides import TorchFunctionMode
 
-from .operations import Call, Value, apply, operation_name
+from .calls import Call, Value, operation_name
+from .operations import apply
 from .stored import Stored
 from .values import Constant, NotReadError, Opaque, Positions, Signal, plain
-
 
 STATE_THEM = (
     "state its layers: StatedLayers(model, "
@@ -31,7 +31,8 @@ class Recorder(TorchFunctionMode):
     **Arguments:**
 
     - `model`: the model.
-    - `tensors`: its own tensors by name, as `own_tensors` gives them; they may be copies of those in `originals`.
+    - `originals`: its own tensors by name, as `own_tensors` gives them.
+    - `tensors`: those that it runs with, which may be copies.
     """
 
     def __init__(self, model: nn.Module, originals: dict[str, Tensor], tensors: dict[str, Tensor]):
@@ -41,8 +42,10 @@ class Recorder(TorchFunctionMode):
         self._kind = type(model).__name__
         self._stack: list[nn.Module] = []
         self._values: dict[int, tuple[Tensor, Value]] = {}  # with the tensor, whose id is then not given to another
-        for name, tensor in tensors.items():
-            self._keep(tensor, Constant(tensor, Stored.whole(name, originals[name])))
+        for name, original in originals.items():
+            tensor = tensors.get(name)
+            if tensor is not None and id(tensor) not in self._values:  # a shared tensor has the first of its names
+                self._keep(tensor, Constant(tensor, Stored.whole(name, original)))
 
     def run(self, model: nn.Module, positions: Tensor) -> Any:
         """Call the model. Afterwards `value` knows what it returned."""
@@ -125,7 +128,7 @@ class Recorder(TorchFunctionMode):
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         """Compiled code computes unseen: what comes out of it would be taken for a constant."""
         if isinstance(output, Tensor) and id(output) not in self._values and _first(self._replaced(args), Signal):
-            self._keep(output, Opaque(f"{self.place} computes in compiled code", STATE_THEM))
+            self._keep(output, Opaque(f"{self.place} computes in compiled code or outside of PyTorch", STATE_THEM))
         self._stack.pop()
 
 
@@ -161,7 +164,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
     scripted = [(module, module.training) for module in model.modules() if isinstance(module, torch.jit.ScriptModule)]
     modules = [module for module in model.modules() if not isinstance(module, torch.jit.ScriptModule)]
     saved = [(module.__dict__, copy.copy(module.__dict__), _containers(module)) for module in modules]
-    parameters = [(parameter, parameter._version, parameter.detach().clone()) for parameter in model.parameters()]
+    parameters = [(parameter, parameter.detach().clone()) for parameter in model.parameters()]
     for module in [*modules, *(module for module, _ in scripted)]:
         module.training = False
     for module in modules:
@@ -178,8 +181,8 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
                 _refill(container, content)
         for module, training in scripted:
             module.training = training
-        for parameter, version, numbers in parameters:
-            if parameter._version != version:
+        for parameter, numbers in parameters:
+            if not parameter.is_meta and not torch.equal(parameter, numbers):
                 parameter.data.copy_(numbers)
 
 

@@ -96,14 +96,17 @@ def _require_agreement(chain: Chain, positions: Tensor, inputs: dict[int, Tensor
     """Compare the inputs of all layers and the output of the last with those in the model."""
     epsilon, h, bound = torch.finfo(positions.dtype).eps, plain(positions), plain(positions).abs()
     for number, layer in enumerate(chain.layers):
-        h = _compared(h, inputs.get(number, h), bound, epsilon, f"takes other inputs than {_description(chain, number - 1)} gives")
+        before = f"gives other inputs to its layers than {_description(chain, number - 1)}"
+        h = _compared(h, inputs.get(number, h), bound, epsilon, before)
         weight, bias = plain(layer.weight), None if layer.bias is None else plain(layer.bias)
         bound = abs(layer.omega) * F.linear(h.abs(), weight.abs(), None if bias is None else bias.abs())
         h = layer.function(layer.omega * F.linear(h, weight, bias))
     if not isinstance(output, Tensor):
-        raise ValueError(f"the model returns a {type(output).__name__}, not a tensor; pass a module around it that does")
+        raise ValueError(
+            f"the model returns a {type(output).__name__}, not a tensor; pass a module around it that does"
+        )
     last = _description(chain, len(chain.layers) - 1)
-    _compared(h, output, bound, epsilon, f"returns something else than {last} gives")
+    _compared(h, output, bound, epsilon, f"returns something else than {last}")
 
 
 def _compared(found: Tensor, seen: Tensor, bound: Tensor, epsilon: float, otherwise: str) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-# What stands behind the name of a layer in the names of its tensors; those of a weight norm, in its new and its old form.
+# What stands behind the name of a layer in the names of its tensors, those of both forms of a weight norm among them.
 _ENDINGS = (".parametrizations.weight.original1", "weight_v", "weight", ".")
 
 
@@ -78,7 +78,7 @@ class Stored:
             return self.tensor
         whole = self.tensor.detach()
         if self.norm is not None:
-            whole = torch._weight_norm(whole, self.norm.lengths.detach(), self.norm.dim)
+            whole = torch.ops.aten._weight_norm(whole, self.norm.lengths.detach(), self.norm.dim)
         return self.arrange(whole)
 
     @torch.no_grad()

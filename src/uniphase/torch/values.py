@@ -47,13 +47,15 @@ class Constant:
 
     - `tensor`: its numbers.
     - `stored`: where the model stores them, before they are multiplied by `factor`.
-    - `computed`: by which operation from which tensors of the model, if they are stored nowhere.
+    - `computed`: from which tensors of the model, if they are stored nowhere.
+    - `of_weights`: whether a matrix was among these, so that other weights would change the numbers.
     """
 
     tensor: Tensor
     stored: Stored | None = None
     factor: float = 1.0
     computed: str = ""
+    of_weights: bool = False
 
 
 @dataclass(frozen=True, eq=False)

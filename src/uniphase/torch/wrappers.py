@@ -28,8 +28,8 @@ def require_sizes(model: nn.Module) -> None:
         if is_lazy(parameter):
             path = name.rpartition(".")[0]
             raise ValueError(
-                f"module {path!r} ({type(modules[path]).__name__}) is lazy: it has no sizes yet; call the model once on "
-                "positions first, e.g. model(torch.zeros(1, 2))"
+                f"module {path!r} ({type(modules[path]).__name__}) is lazy: it has no sizes yet; call the model once "
+                "on positions first, e.g. model(torch.zeros(1, 2))"
             )
 
 
