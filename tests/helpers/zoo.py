@@ -135,12 +135,12 @@ class Normalizing(nn.Module):
 
     def __init__(self, mean: list[float], std: list[float], inverse: bool = False):
         super().__init__()
-        self.register_buffer("mean", torch.tensor(mean))
-        self.register_buffer("std", torch.tensor(std))
+        self.register_buffer("mean", torch.tensor([mean]))
+        self.register_buffer("std", torch.tensor([std]))
         self.inverse = inverse
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * self.std + self.mean if self.inverse else (x - self.mean) / self.std
+        return x * self.std + self.mean if self.inverse else (x - self.mean) * (1 / self.std)
 
 
 class Averaging(nn.Module):
@@ -271,6 +271,7 @@ READ: dict[str, Entry] = {
         lambda: Around(after=Normalizing([5.0, -1.0, 0.0], [2.0, 0.1, 30.0], inverse=True)), NET
     ),
     "coordinates in their units": Entry(OwnUnits, sines(("net.0", 30.0, 1.0), ("net.2", 1.0, 1.0), last="net.4")),
+    "flipped coordinates": Entry(lambda: Around(Lambda(lambda x: x.flip(-1))), NET),
     "casts and reshapes": Entry(Reshaping, sines(("a", 30.0, 1.0), ("b", 3.0, 1.0), last="c")),
     "convolutions": Entry(
         lambda: Convolving(inside=True), sines(("layers.0", 30.0, 1.0), ("layers.1", 30.0, 1.0), last="layers.2")

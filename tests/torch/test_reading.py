@@ -87,6 +87,36 @@ def test_one_channel_without_its_axis():
     assert found(Squeezed()) == [("first.linear", "sine", 30.0), ("last", "linear", 1.0)]
 
 
+def test_one_channel_of_a_vector():
+    class Vector(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.w = SineLayer(2, 16, 30.0), nn.Parameter(torch.randn(16))
+
+        def forward(self, x):
+            return self.first(x) @ self.w
+
+    chain = read_layers(Vector())
+    assert [(layer.name, tuple(layer.weight.shape)) for layer in chain.layers] == [
+        ("first.linear", (16, 2)),
+        ("w", (1, 16)),
+    ]
+
+
+@pytest.mark.parametrize("channels", [[0, 1], [2, 1, 0], [0, 1, 2, 2]])
+def test_channels_must_be_those_of_the_last_layer(channels):
+    class Choosing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = sequential(Sine(30.0))
+
+        def forward(self, x):
+            return self.net(x)[..., channels]
+
+    with pytest.raises(ValueError, match=r"returns its channels in another order, or only some .* e.g. model.net"):
+        read_layers(Choosing())
+
+
 def test_other_activations():
     model = sequential(nn.ReLU(inplace=True), nn.SiLU(), nn.GELU(), nn.GELU(approximate="tanh"), nn.Tanh())
     assert [activation for _, activation, _ in found(model)] == ["relu", "silu", "gelu", "gelu", "tanh", "linear"]

@@ -75,6 +75,8 @@ def test_shards_of_the_newer_form_are_refused(one_process):
 
 
 def test_compiled_models():
+    part = nn.Sequential(torch.compile(sequential(Sine(30.0), Sine(5.0)), backend="eager"))
+    assert [layer.name for layer in read_layers(part).layers] == [f"0._orig_mod.{i}" for i in (0, 2, 4)]
     model = torch.compile(sequential(Sine(30.0), Sine(5.0)), backend="eager")
     assert [layer.name for layer in read_layers(model).layers] == ["0", "2", "4"]
     assert_initialized(model)

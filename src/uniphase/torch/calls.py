@@ -64,7 +64,7 @@ def computed(call: Call) -> Constant:
     values = [value for value in values_of(call) if isinstance(value, Constant)]
     sources = [value.stored.name if value.stored else value.computed for value in values]
     names = ", ".join(dict.fromkeys(name for name in sources if name))
-    matrix = any(value.of_weights or (value.stored and value.stored.tensor.ndim > 1) for value in values)
+    matrix = any(value.of_weights or (value.stored is not None and value.stored.is_matrix) for value in values)
     return Constant(call.result, computed=names, of_weights=matrix)
 
 

@@ -58,7 +58,7 @@ class ReadLayer:
 
     - `name`: the path of its module in the model.
     - `weight`, `bias`: the model's own tensors; where it stores a matrix in another way (transposed, as the kernel of a
-        convolution, with a weight norm), a copy of the matrix that it uses.
+        convolution, with a weight norm), the matrix as it was computed from them.
     - `activation`, `omega`, `role`: as in a `LayerPlan`.
     - `function`: the activation itself; there are two functions called gelu.
     - `inputs`: the numbers of the layers whose outputs are added to u, each with its factor. `-1` are the positions.

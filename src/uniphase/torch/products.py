@@ -24,7 +24,7 @@ def matmul(call: Call) -> Value:
     if isinstance(left, Signal) and isinstance(right, Signal):
         raise NotReadError("multiplies two activations")
     if isinstance(left, Signal):
-        return _product(call, left, _matrix(right, lambda index: torch.atleast_2d(index.mT)), axis=-1)
+        return _product(call, left, _matrix(right, lambda index: index.mT if index.ndim > 1 else index[None]), axis=-1)
     if isinstance(right, Signal):
         return _product(call, right, _matrix(left, torch.atleast_2d), axis=-2 if right.index.ndim > 1 else -1)
     return computed(call)
@@ -77,17 +77,19 @@ def _matrix(value: Any, arranged: Callable[[Tensor], Tensor]) -> Constant:
 
 
 def _product(call: Call, x: Signal, weight: Constant, axis: int) -> Signal:
-    """A matrix times the features of a signal, which must stand along an axis in their order."""
+    """A matrix times the features of a signal, all of which must stand along an axis, in the same order everywhere."""
     assert weight.stored is not None
     index, rows = x.index.movedim(axis, -1), len(weight.stored.index)
-    first = index[..., :1]
-    if index.shape[-1] != x.size or not torch.equal(index, first - first % x.size + torch.arange(x.size)):
+    order, position = index.reshape(-1, index.shape[-1])[0] % x.size, index[..., :1] // x.size
+    whole = torch.equal(order.sort().values, torch.arange(x.size))
+    if not whole or not torch.equal(index, position * x.size + order):
         raise NotReadError(f"computes {call.name!r} of a part of its features, or of features of different positions")
-    found = first // x.size * rows + torch.arange(rows)
+    stored = replace(weight.stored, index=weight.stored.index[:, order.argsort()])  # flipped coordinates flip columns
+    found = position * rows + torch.arange(rows)
     found = found.movedim(-1, axis) if found.ndim == call.result.ndim else found[..., 0]
     if found.shape != call.result.shape:
         raise NotReadError(f"computes {call.name!r} from {tuple(x.index.shape)} to {tuple(call.result.shape)}")
-    return Signal.of(Product(weight.stored, weight.factor, x, call.place), rows, found)
+    return Signal.of(Product(stored, weight.factor, x, call.place), rows, found)
 
 
 def _biased(call: Call, signal: Signal, bias: Any) -> Signal:

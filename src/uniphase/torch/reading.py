@@ -104,9 +104,19 @@ def _as_chain(model: nn.Module, recorder: Recorder, output: Any) -> Chain:
 
 def _checked(signal: Signal, output: Tensor, recorder: Recorder) -> Chain:
     chain = assemble(signal)
+    if not _has_channels_in_order(signal):
+        raise NotReadError("the model returns its channels in another order, or only some of them")
     if not agrees(signal.values(), signal.sorted(output), signal.bound(), recorder.epsilon):
         raise NotReadError(f"layer {chain.layers[-1].name!r} was read as the last one, but gives other outputs")
     return chain
+
+
+def _has_channels_in_order(signal: Signal) -> bool:
+    """Whether all channels of each position stand along one axis of the output."""
+    if signal.size == 1:
+        return True
+    axes = [axis for axis, size in enumerate(signal.index.shape) if size == signal.size]
+    return any(bool((signal.index.movedim(axis, -1) % signal.size == torch.arange(signal.size)).all()) for axis in axes)
 
 
 def _candidates(model: nn.Module) -> Iterator[Tensor]:

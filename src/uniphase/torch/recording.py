@@ -5,8 +5,10 @@ itself runs as always; nothing of it is changed.
 """
 
 import copy
+import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -57,7 +59,7 @@ class Recorder(TorchFunctionMode):
             module_hooks.register_module_forward_hook(self._leave, always_call=True),
         )
         try:
-            with self:
+            with self, warnings.catch_warnings(action="ignore"):  # the model's own, which come when it is used
                 return model(positions)
         finally:
             for hook in hooks:
@@ -171,7 +173,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
         module._buffers.update({name: _copy(buffer) for name, buffer in module._buffers.items()})
     try:
         devices = {parameter.device.index for parameter in model.parameters() if parameter.device.type == "cuda"}
-        with torch.random.fork_rng(devices=sorted(devices - {None})), torch.enable_grad():
+        with torch.random.fork_rng(devices=sorted(devices - {None})), torch.enable_grad(), _not_compiled():
             yield
     finally:
         for attributes, before, containers in saved:
@@ -184,6 +186,11 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
         for parameter, numbers in parameters:
             if not parameter.is_meta and not torch.equal(parameter, numbers):
                 parameter.data.copy_(numbers)
+
+
+def _not_compiled() -> AbstractContextManager[Any]:
+    """Run what is under `torch.compile` as it was written. Its compiler is loaded only where it was used."""
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
 
 
 def _containers(module: nn.Module) -> list[tuple[Any, Any]]:

@@ -51,6 +51,11 @@ class Stored:
         return name or self.name
 
     @property
+    def is_matrix(self) -> bool:
+        """Whether the tensor has more than one row and more than one column."""
+        return sum(size > 1 for size in self.tensor.shape) > 1
+
+    @property
     def trained(self) -> tuple[Tensor, ...]:
         """The parameters that hold it."""
         tensors = (self.tensor,) if self.norm is None else (self.tensor, self.norm.lengths)
@@ -73,13 +78,12 @@ class Stored:
         return flat.reshape(tensor.shape)
 
     def numbers(self) -> Float[Tensor, "..."]:
-        """The matrix that the model uses: the tensor itself, or a copy where it is stored in another way."""
+        """The matrix that the model uses: the tensor itself, or computed from it where it is stored in another way."""
         if self.as_it_is:
             return self.tensor
-        whole = self.tensor.detach()
-        if self.norm is not None:
-            whole = torch.ops.aten._weight_norm(whole, self.norm.lengths.detach(), self.norm.dim)
-        return self.arrange(whole)
+        if self.norm is None:
+            return self.arrange(self.tensor)
+        return self.arrange(torch.ops.aten._weight_norm(self.tensor, self.norm.lengths, self.norm.dim))
 
     @torch.no_grad()
     def write_(self, matrix: Float[Tensor, "..."]) -> None:
@@ -93,4 +97,4 @@ class Stored:
         """Whether both use a number of the model."""
         if self.tensor is not other.tensor:
             return False
-        return bool(torch.isin(self.index, other.index).any())
+        return bool(torch.isin(self.index.flatten(), other.index.flatten()).any())
