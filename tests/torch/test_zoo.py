@@ -90,14 +90,13 @@ def test_the_law_of_a_plain_chain_would_not_do_for_a_residual_network(monkeypatc
 
 @pytest.mark.parametrize("entry", zoo.SQUASHED.values(), ids=zoo.SQUASHED)
 def test_moments_come_out_of_a_squash(entry):
-    model = entry.make().double()
-    samples = samples_of_moments(model, PICTURE, 1500)
-    # The sum over 16 neurons is not quite Gaussian, which changes what comes out by some percent.
-    standard = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
+    samples = samples_of_moments(entry.make().double(), PICTURE, 1500)
+    found, error = samples.mean(axis=0), samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
     expected = np.concatenate([np.zeros(3), PICTURE.covariance.ravel(), PICTURE.structure_tensor.ravel()])
-    assert (np.abs(samples.mean(axis=0) - expected) < 5 * standard + 0.08 * np.abs(expected)).all()
-    before = prescribe_moments(mean=[0.0] * 3, covariance=[1e-4] * 3, length_scale=[1.0, 1.0])
-    assert not np.allclose(read_layers(model).inner_moments(PICTURE).covariance, before.covariance, atol=0.1)
+    # The sum over 16 neurons is not quite Gaussian, which changes what comes out by up to four percent.
+    tolerance = 5 * error + 0.05 * np.abs(expected)
+    assert (np.abs(found - expected) < tolerance).all()
+    assert (np.abs(found - 1.5 * expected) > tolerance)[[3, 7, 11, 12, 15]].all()  # variances and Ω: told apart
 
 
 @pytest.mark.parametrize("name", ["x @ W.T + b", "ω first", "y/2 + 1/2", "convolutions"])

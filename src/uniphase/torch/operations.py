@@ -13,6 +13,7 @@ from torch import Tensor
 from ..initialization.activations import ACTIVATIONS
 from . import arithmetic, products
 from .calls import Call, Value, computed, values_of
+from .functions import sincos
 from .values import Activation, Constant, NotReadError, Signal, agrees
 
 # Operations that leave all numbers as they are. Dropout is off while a model is read; if it is not, that is noticed.
@@ -130,15 +131,14 @@ def _sines_and_cosines(call: Call, parts: Sequence[Signal]) -> Signal | None:
     sine, cosine = atoms
     if (sine.name, cosine.name) != ("sine", "cos") or not same_signal(sine.argument, cosine.argument):
         return None
-    if any(not torch.equal(part.terms[atom], torch.ones(part.size)) for part, atom in zip(parts, atoms, strict=True)):
-        return None
-    size, count = 2 * parts[0].size, len(sine.seen)
-    index = torch.arange(count * size).reshape(call.result.shape) if call.result.numel() == count * size else None
-    if index is None or call.result.shape[-1] != size:
+    if any(bool((part.terms[atom] != 1).any()) for part, atom in zip(parts, atoms, strict=True)):
         return None
     seen = torch.cat([sine.seen, cosine.seen], dim=-1)
-    atom = Activation("sincos", lambda z: torch.cat([z.sin(), z.cos()], -1), sine.argument, seen, call.place)
-    return Signal.of(atom, size, index)
+    if call.result.shape[-1] != seen.shape[-1] or call.result.numel() != seen.numel():
+        return None
+    atom = Activation("sincos", sincos, sine.argument, seen, call.place)
+    whole = Signal.of(atom, seen.shape[-1], torch.arange(seen.numel()).reshape(call.result.shape))
+    return whole if agrees(seen, whole.sorted(call.result), whole.bound(), call.epsilon) else None
 
 
 def same_signal(a: Signal, b: Signal) -> bool:

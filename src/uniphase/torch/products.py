@@ -84,7 +84,9 @@ def _product(call: Call, x: Signal, weight: Constant, axis: int) -> Signal:
     whole = torch.equal(order.sort().values, torch.arange(x.size))
     if not whole or not torch.equal(index, position * x.size + order):
         raise NotReadError(f"computes {call.name!r} of a part of its features, or of features of different positions")
-    stored = replace(weight.stored, index=weight.stored.index[:, order.argsort()])  # flipped coordinates flip columns
+    stored = weight.stored
+    if not torch.equal(order, torch.arange(x.size)):  # flipped coordinates are flipped columns
+        stored = replace(stored, index=stored.index[:, order.argsort()])
     found = position * rows + torch.arange(rows)
     found = found.movedim(-1, axis) if found.ndim == call.result.ndim else found[..., 0]
     if found.shape != call.result.shape:

@@ -1,5 +1,6 @@
 """Where the weights of a layer are stored: which entries of which tensor of the model, under a weight norm or not."""
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ class Stored:
         tensors = (self.tensor,) if self.norm is None else (self.tensor, self.norm.lengths)
         return tuple(tensor for tensor in tensors if isinstance(tensor, nn.Parameter))
 
-    @property
+    @functools.cached_property
     def as_it_is(self) -> bool:
         """Whether the matrix is the tensor itself: not transposed, not a part, without a weight norm."""
         same_shape = self.index.shape == self.tensor.shape
