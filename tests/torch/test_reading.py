@@ -1,5 +1,7 @@
+import inspect
 import math
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
@@ -12,15 +14,12 @@ from helpers.torch_models import (  # noqa: E402
     OfficialSiren,
     Sine,
     SineLayer,
-    Skipping,
     sequential,
 )
 from uniphase.initialization.moments import prescribe_moments  # noqa: E402
 from uniphase.initialization.schemes import SCHEMES, get_scheme  # noqa: E402
 from uniphase.torch.network import CoordinateMLP  # noqa: E402
 from uniphase.torch.reading import read_layers  # noqa: E402
-
-FIX = r"pass the part of it that maps positions .* or its layers as a list"
 
 
 def found(model):
@@ -36,9 +35,9 @@ def test_siren_pytorch():
         ("layers.2", "sine", 2.0),
         ("last_layer", "linear", 1.0),
     ]
-    with pytest.raises(ValueError, match=f"module 'last_layer.activation' .Sigmoid. computes 'sigmoid', .*{FIX}"):
-        read_layers(siren_pytorch.SirenNet(2, 16, 3, num_layers=1, final_activation=nn.Sigmoid()))
-    with pytest.raises(ValueError, match=f"the model SirenWrapper does not map positions .*{FIX}"):
+    squashed = read_layers(siren_pytorch.SirenNet(2, 16, 3, num_layers=1, final_activation=nn.Sigmoid()))
+    assert squashed.squash.activation == "sigmoid"
+    with pytest.raises(ValueError, match=r"the model SirenWrapper does not take positions .* pass a module around it"):
         read_layers(siren_pytorch.SirenWrapper(model, 4, 4))
 
 
@@ -88,6 +87,36 @@ def test_one_channel_without_its_axis():
     assert found(Squeezed()) == [("first.linear", "sine", 30.0), ("last", "linear", 1.0)]
 
 
+def test_one_channel_of_a_vector():
+    class Vector(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.w = SineLayer(2, 16, 30.0), nn.Parameter(torch.randn(16))
+
+        def forward(self, x):
+            return self.first(x) @ self.w
+
+    chain = read_layers(Vector())
+    assert [(layer.name, tuple(layer.weight.shape)) for layer in chain.layers] == [
+        ("first.linear", (16, 2)),
+        ("w", (1, 16)),
+    ]
+
+
+@pytest.mark.parametrize("channels", [[0, 1], [2, 1, 0], [0, 1, 2, 2]])
+def test_channels_must_be_those_of_the_last_layer(channels):
+    class Choosing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = sequential(Sine(30.0))
+
+        def forward(self, x):
+            return self.net(x)[..., channels]
+
+    with pytest.raises(ValueError, match=r"returns its channels in another order, or only some .* e.g. model.net"):
+        read_layers(Choosing())
+
+
 def test_other_activations():
     model = sequential(nn.ReLU(inplace=True), nn.SiLU(), nn.GELU(), nn.GELU(approximate="tanh"), nn.Tanh())
     assert [activation for _, activation, _ in found(model)] == ["relu", "silu", "gelu", "gelu", "tanh", "linear"]
@@ -121,77 +150,95 @@ def test_reading_leaves_no_trace():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (lambda: Skipping(), "the model Skipping computes 'add', which is not a linear layer or a known activation"),
-        (lambda: sequential(nn.Sigmoid()), r"module '1' \(Sigmoid\) computes 'sigmoid', which is not"),
-        (
-            lambda: sequential(nn.Sequential(Sine(), nn.LayerNorm(16))),
-            r"module '1.1' \(LayerNorm\) computes 'layer_norm'",
-        ),
-        (lambda: nn.Sequential(nn.Conv1d(2, 3, 1)), "the model Sequential does not map positions .* .it has no matrix"),
-        (
-            lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))),
-            "module '0' .* computes 'linear' with weights that are not a parameter or buffer",
-        ),
-        (lambda: sequential(nn.Softmax(dim=-1)), r"module '1' \(Softmax\) computes 'softmax'"),
-    ],
-)
-def test_what_cannot_be_read_is_named(model, message):
-    with pytest.raises(ValueError, match=f"{message}.*{FIX}"):
-        read_layers(model())
-
-
-def test_a_model_that_cannot_be_traced():
-    class Branching(nn.Module):
+def test_nothing_that_forward_does_to_a_model_stays():
+    class Busy(nn.Module):
         def __init__(self):
             super().__init__()
-            self.net = sequential(Sine())
+            self.net = sequential(Sine(30.0))
+            self.register_buffer("calls", torch.zeros(()))
+            self.seen, self.last = [], None
 
         def forward(self, x):
-            return self.net(x) if x.sum() > 0 else self.net(-x)
+            self.calls += 1
+            self.seen.append(x)
+            self.last, self.extra = x, x
+            self.net[0].bias.data += 1.0
+            return self.net(x + 0 * torch.rand(1).item())
 
-    with pytest.raises(ValueError, match=f"the model Branching cannot be traced .*{FIX}"):
-        read_layers(Branching())
+    model = Busy()
+    buffer, bias, names = model.calls, model.net[0].bias.detach().clone(), set(vars(model))
+    read_layers(model)
+    assert model.calls is buffer
+    assert (model.calls, model.seen, model.last) == (0, [], None)
+    assert set(vars(model)) == names
+    assert torch.equal(model.net[0].bias, bias)
 
 
-def test_a_reading_that_computes_something_else_is_refused():
-    class TwoFaced(nn.Module):
+def test_lazy_layers_stay_lazy():
+    model = nn.Sequential(nn.LazyLinear(16), Sine(30.0), nn.LazyLinear(3))
+    with pytest.raises(ValueError, match=r"module '0' .LazyLinear. is lazy: .* e.g. model.torch.zeros.1, 2.."):
+        read_layers(model)
+    assert all(nn.parameter.is_lazy(parameter) for parameter in model.parameters())
+    model(torch.zeros(1, 2))  # as the message says
+    assert len(read_layers(model).layers) == 2
+
+
+def test_models_without_numbers():
+    model = OfficialSiren().to("meta")
+    assert found(model) == found(OfficialSiren())
+    assert all(parameter.is_meta for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_models_precision(dtype):
+    assert found(OfficialSiren().to(dtype)) == found(OfficialSiren())
+
+
+def test_a_model_that_has_diverged_is_read():
+    model = sequential(Sine())
+    with torch.no_grad():
+        model[0].weight.view(-1)[0] = torch.nan
+    assert len(read_layers(model).layers) == 2
+
+
+def test_another_output_than_that_of_the_layers_is_noticed():
+    """What is written through a view, or by a random number, is seen only in the numbers."""
+
+    class ThroughAView(nn.Module):
         def __init__(self):
             super().__init__()
-            self.net = sequential(Sine())
+            self.net = sequential(Sine(30.0), Sine(30.0))
 
         def forward(self, x):
-            return self.net(x) if torch.compiler.is_exporting() else self.net(2 * x)
+            h = torch.sin(30 * self.net[0](x))
+            h.view(-1).mul_(2)
+            return self.net[4](torch.sin(30 * self.net[2](h)))
 
-    with pytest.raises(ValueError, match=f"TwoFaced was read as the layers net.0, net.2, but these give other.*{FIX}"):
-        read_layers(TwoFaced())
-
-
-def test_layers_can_be_stated():
-    model = Skipping()
-    chain = read_layers([(model.first.linear, "sine", 30.0), (model.last, "linear", 1.0)])
-    assert [(layer.name, layer.omega, layer.role) for layer in chain.layers] == [
-        ("0", 30.0, "input"),
-        ("1", 1.0, "output"),
-    ]
-    assert chain.layers[0].weight is model.first.linear.weight
-    x = torch.rand(4, 2)
-    torch.testing.assert_close(chain(x), model.last(model.first(x)))
+    message = r"the model ThroughAView computes 'sin' of something other than what was read"
+    with pytest.raises(ValueError, match=f"{message}, which is not read; pass the part of it that maps positions"):
+        read_layers(ThroughAView())
 
 
-@pytest.mark.parametrize(
-    ("layers", "message"),
-    [
-        ([], r"model is an empty list; pass a module, or \(linear, activation, omega\) for each layer"),
-        ([(nn.Linear(2, 3), "sigmoid", 1.0)], r"layer 0 of the list is \(Linear, 'sigmoid'\); .* one of sine, sincos"),
-        (
-            [(SineLayer(2, 3, 1.0), "sine", 1.0)],
-            r"layer 0 of the list is \(SineLayer, 'sine'\); pass a module",
-        ),
-    ],
-)
-def test_stated_layers_are_checked(layers, message):
-    with pytest.raises(ValueError, match=message):
-        read_layers(layers)
+def test_what_is_read_of_a_squash_and_of_maps():
+    class Mapped(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = sequential(Sine(30.0))
+
+        def forward(self, x):
+            return 2 * torch.tanh(0.1 * self.net(2 * x - 1) + 3) - 1
+
+    chain = read_layers(Mapped())
+    assert (chain.before.scale.tolist(), chain.before.shift.tolist()) == ([2.0, 2.0], [-1.0, -1.0])
+    assert (chain.after.scale.tolist(), chain.after.shift.tolist()) == ([0.1] * 3, [3.0] * 3)
+    assert chain.squash.activation == "tanh"
+    assert (chain.squash.after.scale.tolist(), chain.squash.after.shift.tolist()) == ([2.0] * 3, [-1.0] * 3)
+    mean, covariance = chain.inner_positions(np.array([0.5, 1.0]), np.diag([1.0, 2.0]))
+    np.testing.assert_array_equal(mean, [0.0, 1.0])
+    np.testing.assert_array_equal(covariance, np.diag([4.0, 8.0]))
+
+
+def test_something_that_is_no_model():
+    unchecked = inspect.unwrap(read_layers)  # without the check of types that tests have
+    with pytest.raises(ValueError, match=r"model is a list; pass a torch.nn.Module, or StatedLayers\(model, "):
+        unchecked([(nn.Linear(2, 3), "linear", 1.0)])

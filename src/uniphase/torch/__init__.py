@@ -29,7 +29,12 @@ from .initialization import (
 )
 from .network import CoordinateMLP as CoordinateMLP
 from .optimizers import UnitMuon as UnitMuon, param_groups as param_groups
-from .reading import Chain as Chain, ReadLayer as ReadLayer, read_layers as read_layers
+from .reading import (
+    Chain as Chain,
+    ReadLayer as ReadLayer,
+    StatedLayers as StatedLayers,
+    read_layers as read_layers,
+)
 from .render import evaluate_network as evaluate_network, render as render
 from .result import Fit as Fit
 
@@ -38,6 +43,7 @@ __all__ = [
     "CoordinateMLP",
     "Fit",
     "ReadLayer",
+    "StatedLayers",
     "UnitMuon",
     "cvp26_0_",
     "cvp26_1_",
