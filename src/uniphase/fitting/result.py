@@ -4,7 +4,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +21,8 @@ from .plan import Stop
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+AnyResult = TypeVar("AnyResult", bound="Result")
 
 # Predictions of more numbers are not kept with a fit.
 _KEPT = 1 << 25
@@ -95,7 +97,7 @@ class Result(ABC):
         )
         self._write(path, file)
 
-    def quantized(self, bits: int, *, test: Field | None = None) -> Self:
+    def quantized(self: AnyResult, bits: int, *, test: Field | None = None) -> AnyResult:
         """The fit with its hidden matrices rounded to fewer bits, for a smaller file, and measured again.
 
         **Arguments:**

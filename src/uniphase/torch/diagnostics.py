@@ -12,8 +12,7 @@ from ..diagnosis.report import Report
 from ..initialization.moments import Moments
 from ..initialization.squashing import transform_moments
 from ..signals.fields import Field, Grid, Points
-from .chain import AffineMap, Chain, ReadLayer
-from .reading import Model, read_layers
+from .reading import AffineMap, Chain, Model, ReadLayer, read_layers
 
 
 def diagnose(model: Model, field: Field, moments: Moments | None = None, *, seed: int = 0) -> Report:

@@ -173,11 +173,14 @@ def _fit_signal(
     field = as_field(signal, size)
     moments = estimate_moments(field, noise=noise) if moments is None else moments
     default_width, default_depth = default_size(field)
-    blueprint = get_scheme(scheme).blueprint(
+    chosen = get_scheme(scheme)
+    frequencies = chosen.frequencies(omega, sound=getattr(field, "medium", None) == "sound")
+    blueprint = chosen.blueprint(
         moments,
         width=default_width if width is None else width,
         depth=default_depth if depth is None else depth,
-        **get_scheme(scheme).frequencies(omega, sound=getattr(field, "medium", None) == "sound"),
+        **chosen.fit,
+        **frequencies,
     )
     model = CoordinateMLP(blueprint, device=device, generator=torch.Generator().manual_seed(seed))
     if progress and "callback" not in options:

@@ -31,8 +31,8 @@ class Fit(Result):
         NumPy arrays; `None` if they are too many to be kept.
     - `bits`, `exact_metrics`: of a fit that was `quantized`, the bits, and the metrics before.
 
-    `render`, `save`, `quantized` and `plot` are those of `uniphase.Fit`. A file holds a `CoordinateMLP`; other models are saved by
-    `torch.save(result.network.state_dict(), path)`.
+    `render`, `save`, `quantized` and `plot` are those of `uniphase.Fit`. A file holds a `CoordinateMLP`; other models
+    are saved by `torch.save(result.network.state_dict(), path)`.
 
     !!! example
         ```python

@@ -1,82 +1,75 @@
 """Units: which parameters of a model are stepped in which units."""
 
-import copy
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..initialization.blueprint import Role
 from ..initialization.moments import Moments, estimate_moments
 from ..recipe import Units, position_moments
 from ..signals.fields import Extent, Field, Grid, Points
-from .reading import Chain, Model, ReadLayer, read_layers
+from .reading import Chain, Model, ReadLayer, Stored, read_layers
 
 Kind = Literal["input", "hidden", "output", "input phase", "hidden phase", "offset", "other"]
+# What a layer uses of a parameter: its kind, the factor ω before it, its units, and the places of its numbers in the
+# flattened parameter, if these are not all of them in their order. Only what files of PyTorch can hold.
+Part = dict[str, Any]
 # Where a model is trained: a field, positions, or an interval for each coordinate.
 Domain = Field | Sequence[Extent] | Tensor
 
 
 def read_chain(model: Model) -> Chain:
-    """`read_layers`. A model on the device meta has shapes alone; twins with numbers are read in its place."""
-    if not isinstance(model, torch.nn.Module) or not any(tensor.is_meta for tensor in model.parameters()):
+    """`read_layers`, also where the device meta is PyTorch's default: places of numbers are numbers themselves."""
+    with torch.device("cpu"):
         return read_layers(model)
-    with torch.device("cpu"):  # the default may be meta as well
-        chains = [_chain_of_twin(model, seed) for seed in (0, 1)]
-    first, second = ([layer.omega for layer in chain.layers] for chain in chains)
-    if first != second:
-        raise ValueError(
-            "a factor of the model is a tensor on the device meta, which has no value; give the model values first, "
-            "by model.to_empty(device=...) and reset_parameters"
-        )
-    return chains[0]
-
-
-def _chain_of_twin(model: torch.nn.Module, seed: int) -> Chain:
-    """The chain of a twin with random numbers, with the model's own tensors in their places."""
-    twin, generator = copy.deepcopy(model).to_empty(device="cpu"), torch.Generator().manual_seed(seed)
-    own, others = _named(model), _named(twin)
-    for name, tensor in others.items():
-        values = torch.randn(tensor.shape, generator=generator) if own[name].is_meta else own[name]
-        tensor.data.copy_(values)
-    place = {id(tensor): own[name] for name, tensor in others.items()}
-
-    def own_tensors(layer: ReadLayer) -> ReadLayer:
-        bias = None if layer.bias is None else place[id(layer.bias)]
-        return dataclasses.replace(layer, weight=place[id(layer.weight)], bias=bias)
-
-    chain = read_layers(twin)
-    return dataclasses.replace(chain, layers=tuple(map(own_tensors, chain.layers)))
-
-
-def _named(model: torch.nn.Module) -> dict[str, Tensor]:
-    return {**dict(model.named_parameters(remove_duplicate=False)), **dict(model.named_buffers())}
 
 
 def unit_groups(chain: Chain, domain: Domain, moments: Moments) -> list[dict[str, Any]]:
-    """The parameters of a chain by kind and ω, with the units of the kind."""
-    units = Units.at(_position_moments(domain), moments, chain.width)
-    biases: dict[str, Kind] = {"input": "input phase", "hidden": "hidden phase", "output": "offset"}
-    of_kind: dict[Kind, tuple[Any, ...]] = {
-        "input": (units.center, units.input_factor),
+    """The parameters of a chain by kind, with what is needed for the steps of each.
+
+    `parts` are those of each parameter that a layer uses: usually one, and one for each layer where their matrices are
+    stacked. A matrix under a weight norm is a group by itself, with the directions and their lengths.
+    """
+    units = Units.at(chain.inner_positions(*_position_moments(domain)), chain.inner_moments(moments), chain.width)
+    found: dict[int, tuple[Stored, list[Part]]] = {}
+    seen: list[Stored] = []
+    for stored, part in (each for layer in chain.layers for each in _parts(layer, units)):
+        tensor = stored.tensor
+        if tensor.requires_grad and tensor.is_leaf and not any(stored.overlaps(other) for other in seen):
+            require_precision(tensor)
+            found.setdefault(id(tensor), (stored, []))[1].append(part)
+            seen.append(stored)  # two layers may share their weights
+    groups: dict[Any, dict[str, Any]] = {}
+    for key, (stored, parts) in found.items():
+        kind, norm = parts[0]["kind"], stored.norm
+        empty = {"params": [], "kind": kind, "parts": [], "norm": None if norm is None else norm.dim}
+        group = groups.setdefault(kind if norm is None else key, empty)
+        group["params"] += [stored.tensor] if norm is None else [stored.tensor, norm.lengths]
+        group["parts"].append(parts)
+    return list(groups.values())
+
+
+def _parts(layer: ReadLayer, units: Units) -> Iterator[tuple[Stored, Part]]:
+    """The weights and the bias of a layer. What multiplies them in the model makes their steps smaller by as much."""
+    weights: dict[Role, tuple[Any, ...]] = {
+        "input": (layer.gain * units.center, units.input_factor),
+        "hidden": (),
         "output": (units.output_factor,),
-        "offset": (units.offset,),
     }
-    grouped: dict[tuple[Kind, float], list[Tensor]] = {}
-    seen: set[int] = set()  # two layers may share their weights
-    for layer in chain.layers:
-        tensors: dict[Kind, Tensor | None] = {layer.role: layer.weight, biases[layer.role]: layer.bias}
-        for kind, tensor in tensors.items():
-            if tensor is not None and tensor.requires_grad and tensor.is_leaf and id(tensor) not in seen:
-                require_precision(tensor)
-                grouped.setdefault((kind, layer.omega), []).append(tensor)
-                seen.add(id(tensor))
-    return [
-        {"params": found, "kind": kind, "omega": omega, "units": [_unit(u, found[0]) for u in of_kind.get(kind, ())]}
-        for (kind, omega), found in grouped.items()
-    ]
+    biases: dict[Role, Kind] = {"input": "input phase", "hidden": "hidden phase", "output": "offset"}
+    if layer.stored is not None:
+        yield layer.stored, _part(layer.stored, layer.role, layer.omega * layer.gain, weights[layer.role])
+    if layer.stored_bias is not None:
+        offset = (units.offset,) if layer.role == "output" else ()
+        yield layer.stored_bias, _part(layer.stored_bias, biases[layer.role], layer.omega, offset)
+
+
+def _part(stored: Stored, kind: Kind, factor: float, units: Sequence[Any]) -> Part:
+    index = None if stored.in_order else stored.index
+    return {"kind": kind, "omega": abs(factor), "units": [_unit(u, stored.tensor) for u in units], "index": index}
 
 
 def _unit(unit: Any, parameter: Tensor) -> Tensor:

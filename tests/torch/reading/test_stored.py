@@ -4,7 +4,7 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 from torch import nn  # noqa: E402
 
-from uniphase.torch.stored import Stored, WeightNorm  # noqa: E402
+from uniphase.torch.reading.stored import Stored, WeightNorm  # noqa: E402
 
 
 def matrix():

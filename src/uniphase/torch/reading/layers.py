@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from .assembly import assemble
-from .chain import Chain as Chain, ReadLayer as ReadLayer
+from .chain import Chain
 from .recording import STATE_THEM, Recorder, own_tensors, undisturbed
-from .stating import StatedLayers as StatedLayers, check_stated
+from .stating import StatedLayers, check_stated
 from .values import Constant, NotReadError, Opaque, Signal, agrees
 from .wrappers import require_sizes, unwrap
 

@@ -16,6 +16,7 @@ PLAIN_WEIGHTS = (
     "keep them as a parameter, with torch.nn.utils.parametrizations.weight_norm if they should be normalized; other "
     'parametrizations have to be removed first: torch.nn.utils.parametrize.remove_parametrizations(layer, "weight")'
 )
+_GIVE_VALUES = "give the model values first, by model.to_empty(device=...) and reset_parameters"
 _SYNONYMS = {"multiply": "mul", "true_divide": "div", "divide": "div", "subtract": "sub"}
 
 
@@ -82,6 +83,8 @@ def per_feature(signal: Signal, value: Any, shape: torch.Size) -> Tensor:
     """A constant operand of a signal, for each feature."""
     if isinstance(value, Constant) and value.of_weights:
         raise NotReadError(f"combines its activations with numbers computed from {value.computed}", PLAIN_WEIGHTS)
+    if isinstance(value, Constant) and value.tensor.is_meta:
+        raise NotReadError("combines its activations with a tensor on the device meta, which has no value", _GIVE_VALUES)
     number = as_number(value)
     if number is None and not isinstance(value, Constant):
         raise NotReadError("combines its activations with something that is not a number")

@@ -81,7 +81,7 @@ def test_the_function_has_the_law_of_the_blueprint(entry):
 
 def test_the_law_of_a_plain_chain_would_not_do_for_a_residual_network(monkeypatch):
     """The same comparison, with the gain of the sum left out."""
-    monkeypatch.setattr("uniphase.torch.chain.ReadLayer.gain", property(lambda layer: 1.0))
+    monkeypatch.setattr("uniphase.torch.reading.chain.ReadLayer.gain", property(lambda layer: 1.0))
     samples = samples_of_moments(Skipping().double(), MOMENTS, 800)
     _, covariance, structure = moment_excesses(samples, MOMENTS)
     assert covariance > 1

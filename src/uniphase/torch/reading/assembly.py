@@ -7,10 +7,10 @@ from typing import cast, get_args
 import torch
 from torch import Tensor
 
-from ..initialization.blueprint import Role
-from ..initialization.squashing import Squashing
+from ...initialization.blueprint import Role
+from ...initialization.squashing import Squashing
+from ..network import activation_function
 from .chain import POSITIONS, AffineMap, Chain, ReadLayer, Squash
-from .network import activation_function
 from .values import Activation, NotReadError, Positions, Product, Signal
 
 _ONE_OMEGA = "make ω one number for all of them: their weights are drawn, so each has a frequency of its own anyway"

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules import module as module_hooks
 
-from ..initialization.activations import ACTIVATIONS
-from ..initialization.blueprint import Role
+from ...initialization.activations import ACTIVATIONS
+from ...initialization.blueprint import Role
+from ..network import activation_function
 from .chain import POSITIONS, AffineMap, Chain, ReadLayer
-from .network import activation_function
 from .stored import Stored
 from .values import agrees, plain
 

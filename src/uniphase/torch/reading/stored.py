@@ -63,10 +63,14 @@ class Stored:
         return tuple(tensor for tensor in tensors if isinstance(tensor, nn.Parameter))
 
     @functools.cached_property
+    def in_order(self) -> bool:
+        """Whether the tensor has the entries of the matrix in their places: not transposed, not only a part of it."""
+        return self.index.shape == self.tensor.shape and bool((self.index.flatten().diff() == 1).all())
+
+    @property
     def as_it_is(self) -> bool:
-        """Whether the matrix is the tensor itself: not transposed, not a part, without a weight norm."""
-        same_shape = self.index.shape == self.tensor.shape
-        return self.norm is None and same_shape and bool((self.index.flatten().diff() == 1).all())
+        """Whether the matrix is the tensor itself, without a weight norm."""
+        return self.norm is None and self.in_order
 
     def arrange(self, tensor: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """What has the shape of the stored tensor, such as its gradient, in the shape of the matrix."""

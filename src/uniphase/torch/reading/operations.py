@@ -10,10 +10,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..initialization.activations import ACTIVATIONS
+from ...initialization.activations import ACTIVATIONS
+from ..functions import sincos
 from . import arithmetic, products
 from .calls import Call, Value, computed, values_of
-from .functions import sincos
 from .values import Activation, Constant, NotReadError, Signal, agrees
 
 # Operations that leave all numbers as they are. Dropout is off while a model is read; if it is not, that is noticed.

@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..initialization.blueprint import Role
-from ..initialization.moments import Moments
-from ..initialization.squashing import Squashing, transform_moments, unsquash_moments
+from ...initialization.blueprint import Role
+from ...initialization.moments import Moments
+from ...initialization.squashing import Squashing, transform_moments, unsquash_moments
 from .stored import Stored
 
 POSITIONS = -1  # in `ReadLayer.inputs`, in place of the number of a layer
