@@ -23,7 +23,7 @@ from uniphase.initialization.moments import estimate_moments  # noqa: E402
 from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, uniform_phase  # noqa: E402
 from uniphase.jax import files as jax_files  # noqa: E402
 from uniphase.jax.network import CoordinateMLP as JaxMLP  # noqa: E402
-from uniphase.recipe import Recipe  # noqa: E402
+from uniphase.recipe import Recipe, Scales  # noqa: E402
 from uniphase.signals.datasets import load  # noqa: E402
 from uniphase.signals.fields import Grid, Points  # noqa: E402
 from uniphase.storage.network_file import NetworkFile  # noqa: E402
@@ -137,14 +137,18 @@ def test_laws_that_differ_are_told_apart():
 PLANS = {name: blueprint(name, depth=2) for name in ("uniform-phase", "sm20", "tanh-pe")} | {"uneven": uneven()}
 
 
+SCALES = {"default": None, "all others, at the bound": Scales(0.1, 0.3, 5.0, 0.2, growth=0.5, momentum=0.8)}
+
+
+@pytest.mark.parametrize("scales", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)  # plain; with ω; with a frozen layer; all layers different
-def test_steps_are_those_of_the_jax_side(plan, tmp_path, x64):
+def test_steps_are_those_of_the_jax_side(plan, scales, tmp_path, x64):
     """The same network, five steps: parameters agree to rounding."""
     network, twin = twins(plan, tmp_path, "float64")
     start = {name: array.copy() for name, array in arrays(network).items()}
     x, y = FIELD.coordinates(), FIELD.flat_values()
-    ours = UnitMuon(network, FIELD, MOMENTS, lr=0.05)
-    theirs = unit_muon(twin, FIELD, MOMENTS)
+    ours = UnitMuon(network, FIELD, MOMENTS, lr=0.05, scales=scales)
+    theirs = unit_muon(twin, FIELD, MOMENTS, scales=scales)
 
     @eqx.filter_jit
     def step(twin, state):

@@ -16,6 +16,7 @@ from uniphase.signals.fields import Grid, Points
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 from helpers.torch_models import OfficialSiren, Sine, SineLayer, Skipping, sequential  # noqa: E402
+from helpers.zoo import Multiplicative  # noqa: E402
 from uniphase.torch.files import load_network  # noqa: E402
 from uniphase.torch.fit import fit  # noqa: E402
 from uniphase.torch.network import CoordinateMLP  # noqa: E402
@@ -56,13 +57,19 @@ def test_a_model_is_trained_in_place():
 
 
 @pytest.mark.parametrize(
-    "make", [OfficialSiren, Skipping, lambda: torch.nn.Sequential(SineLayer(2, 16, 5.0), torch.nn.Linear(16, 3))]
+    "make",
+    [
+        OfficialSiren,
+        Skipping,
+        Multiplicative,
+        lambda: torch.nn.Sequential(SineLayer(2, 16, 5.0), torch.nn.Linear(16, 3)),
+    ],
 )
 def test_any_module_is_trained(make):
     """Muon where the layers can be read, otherwise Adam."""
-    result = fit(make(), COLORS, steps=60)
+    result = fit(make(), COLORS, steps=150)
     assert result.losses[-1] < 0.9 * result.losses[0]
-    assert result.recipe.optimizer == ("adam" if make is Skipping else "muon")
+    assert result.recipe.optimizer == ("adam" if make is Multiplicative else "muon")
 
 
 class OneNumber(torch.nn.Module):
@@ -280,6 +287,18 @@ def test_a_fit_that_keeps_diverging_leaves_the_model_as_it_was():
 # Results.
 
 
+def test_the_result_is_quantized(tmp_path):
+    result = fit(network(), FIELD, steps=20, test=FIELD, blueprint=BLUEPRINT)
+    small = result.quantized(8, test=FIELD)
+    assert (small.bits, small.exact_metrics) == (8, result.metrics)
+    assert small.metrics == small.test_metrics == evaluate_network(small.network, FIELD, average=True)
+    assert same(result.network, small.network) is False
+    small.save(tmp_path / "a.uniphase")
+    assert same(load_network(tmp_path / "a.uniphase").network, small.network)
+    with pytest.raises(ValueError, match="the network is a OfficialSiren, but only a CoordinateMLP is quantized"):
+        fit(OfficialSiren(), COLORS, steps=1).quantized(8)
+
+
 def test_the_result_renders_and_is_saved(tmp_path):
     result = fit(network(), FIELD, steps=5, blueprint=BLUEPRINT, samples="averages")
     assert result.render((48, 40)).shape == (48, 40, 1)
@@ -334,7 +353,7 @@ def frozen():
         (network, FIELD, {"optimizer": "adam"}, "optimizer is 'adam'; pass one of PyTorch"),
         (network, FIELD, {"optimizer": torch.optim.SGD([torch.ones(1)])}, "optimizer has no parameter of the model"),
         (
-            Skipping,
+            Multiplicative,
             COLORS,
             {"recipe": Recipe("muon", 0.1, 1.0, 5, 9)},
             "optimizer is 'muon', but .* recipe with",

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from uniphase.initialization.moments import prescribe_moments
-from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, uniform_phase
+from uniphase.initialization.schemes import OUTPUT_SCALE, SCHEMES, get_scheme, sm20, uniform_phase
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
@@ -53,6 +53,8 @@ SINE_MODELS = {
 def test_the_function_has_the_law_of_the_blueprint_whatever_omega(make):
     model = make().double()
     assert initialize_(model, MOMENTS, generator=seeded()) is model
+    assert_same_function(model, uniform_phase(MOMENTS, width=16, depth=2, output_scale=OUTPUT_SCALE))
+    initialize_(model, MOMENTS, generator=seeded(), output_scale=1.0)
     assert_same_function(model, uniform_phase(MOMENTS, width=16, depth=2))
 
 
@@ -91,7 +93,8 @@ def test_fourier_features():
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_every_scheme_on_its_own_network(name):
-    blueprint = get_scheme(name).blueprint(MOMENTS, width=16, depth=2)
+    scheme = get_scheme(name)
+    blueprint = scheme.blueprint(MOMENTS, width=16, depth=2, **scheme.fit)
     model = CoordinateMLP(blueprint, dtype=torch.float64, generator=seeded(1))
     assert_same_function(initialize_(model, MOMENTS, name, generator=seeded()), blueprint)
 
@@ -175,7 +178,7 @@ def test_a_stated_model():
     model = sequential(Sine(30.0), Sine(4.0)).double()
     stated = upt.StatedLayers(model, [(model[0], "sine", 30.0), (model[2], "sine", 4.0), (model[4], "linear", 1.0)])
     assert initialize_(stated, MOMENTS, generator=seeded()) is stated
-    assert_same_function(model, uniform_phase(MOMENTS, width=16, depth=1))
+    assert_same_function(model, uniform_phase(MOMENTS, width=16, depth=1, output_scale=OUTPUT_SCALE))
 
 
 def test_a_sine_at_the_end_has_no_law():

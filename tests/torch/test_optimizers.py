@@ -11,15 +11,17 @@ import pytest
 from uniphase.initialization.blueprint import Blueprint
 from uniphase.initialization.moments import estimate_moments, prescribe_moments
 from uniphase.initialization.schemes import sm20, uniform_phase
-from uniphase.recipe import default_rate
+from uniphase.recipe import Scales, default_rate
 from uniphase.signals.fields import Grid
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
+from helpers import zoo  # noqa: E402
 from helpers.torch_models import FourierFeatures, InOneForward, OfficialSiren, Sine, sequential  # noqa: E402
 from uniphase.torch.initialization import initialize_  # noqa: E402
 from uniphase.torch.network import CoordinateMLP  # noqa: E402
 from uniphase.torch.optimizers import UnitMuon, param_groups  # noqa: E402
+from uniphase.torch.reading import StatedLayers, read_layers  # noqa: E402
 
 FIELD = Grid(np.random.default_rng(0).normal(size=(12, 16, 3)), extents=((2.0, 5.0), (-1.0, 9.0)))
 MOMENTS = estimate_moments(FIELD)
@@ -158,6 +160,125 @@ def test_a_factor_behind_the_output_changes_nothing():
     torch.testing.assert_close(models[0](X), models[1](X), rtol=0, atol=1e-5)  # Adam's ε weighs 5 times more
 
 
+@pytest.mark.parametrize("name", zoo.READ)
+def test_it_does_not_matter_how_a_model_is_written(name):
+    """Transposed, stacked, convolved, with a weight norm, with maps around it: the steps are those of the blueprint."""
+    entry = zoo.READ[name]
+    model = entry.make().double()
+    if name == "ω a parameter":
+        model.omega.requires_grad_(False)
+    initialize_(model, MOMENTS, generator=torch.Generator().manual_seed(0), output_scale=1.0)
+    blueprint = uniform_phase(MOMENTS, width=zoo.WIDTH, depth=len(entry.layers) - 2)
+    twin = CoordinateMLP(blueprint, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    if name == "1 - y":
+        twin.layers[-1].weight.data.neg_()
+    expected = train(twin, UnitMuon(twin, FIELD, MOMENTS), 5)
+    found = train(model, UnitMuon(model, FIELD, MOMENTS), 5)
+    assert expected[-1] < 0.9 * expected[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)  # Adam's ε weighs up to 30 times more
+
+
+def test_the_bound_acts_in_whatever_way_a_matrix_is_stored():
+    """As above, with weights that reach their bound in the first step."""
+    losses, scales = {}, Scales(growth=0.5)
+    for name in ("x @ W + b", "stacked", "weight norm", "ω first"):
+        model = initialize_(zoo.READ[name].make().double(), MOMENTS, generator=torch.Generator().manual_seed(0))
+        norms = [layer.weight.norm().item() for layer in read_layers(model).layers[1:-1]]
+        train(model, UnitMuon(model, FIELD, MOMENTS, lr=0.02, scales=scales), 20)
+        losses[name] = [layer.weight.norm().item() for layer in read_layers(model).layers[1:-1]]
+        # They start at the bound. A step beyond it is lr/√2 of the norm at most, and ends on the way back.
+        assert losses[name] == pytest.approx(norms, rel=0.02)
+        assert max(abs(a / b - 1) for a, b in zip(losses[name], norms, strict=True)) > 1e-6  # they moved
+        free = initialize_(zoo.READ[name].make().double(), MOMENTS, generator=torch.Generator().manual_seed(0))
+        train(free, UnitMuon(free, FIELD, MOMENTS, lr=0.02, scales=Scales(growth=math.inf)), 20)
+        grown = [layer.weight.norm().item() for layer in read_layers(free).layers[1:-1]]
+        assert all(b > 1.03 * a for a, b in zip(norms, grown, strict=True))
+
+
+@pytest.mark.parametrize("frozen", ["lengths", "directions"])
+def test_a_weight_norm_may_be_frozen_in_part(frozen):
+    model = zoo.READ["weight norm"].make().double()
+    for layer in (model[0], model[2], model[4]):
+        parts = layer.parametrizations.weight
+        (parts.original0 if frozen == "lengths" else parts.original1).requires_grad_(False)
+    lengths = [layer.parametrizations.weight.original0.clone() for layer in (model[0], model[2], model[4])]
+    if frozen == "directions":
+        with pytest.warns(UserWarning, match=r"the model trains 0.parametrizations.weight.original0, .* no unit"):
+            UnitMuon(model, FIELD, MOMENTS)
+        return
+    losses = train(model, UnitMuon(model, FIELD, MOMENTS), 20)
+    assert losses[-1] < losses[0]
+    for layer, length in zip((model[0], model[2], model[4]), lengths, strict=True):
+        assert torch.equal(layer.parametrizations.weight.original0, length)
+        torch.testing.assert_close(layer.weight.norm(dim=1, keepdim=True), length)
+
+
+@pytest.mark.parametrize("entry", zoo.SQUASHED.values(), ids=zoo.SQUASHED)
+def test_the_units_of_a_squashed_output_are_those_before_it(entry):
+    """From the same gradients, the steps are those of the inner layers by the moments that these should have."""
+    picture = prescribe_moments(mean=[0.5, 0.3, 0.7], covariance=[0.08, 0.04, 0.02], length_scale=[0.2, 0.5])
+    model = initialize_(entry.make().double(), picture)
+    chain = read_layers(model)
+    plain = sequential(*[Sine(layer.omega) for layer in chain.layers[:-1]], width=zoo.WIDTH).double()
+    with torch.no_grad():
+        for layer, linear in zip(chain.layers, plain[::2], strict=True):
+            linear.weight.copy_(layer.weight)
+            linear.bias.copy_(layer.bias)
+    rng = torch.Generator().manual_seed(0)
+    for layer, linear in zip(chain.layers, plain[::2], strict=True):
+        for mine, theirs in ((layer.weight, linear.weight), (layer.bias, linear.bias)):
+            mine.grad = theirs.grad = torch.randn(mine.shape, generator=rng, dtype=torch.float64)
+    UnitMuon(model, FIELD.extents, picture, lr=0.1).step()
+    UnitMuon(plain, FIELD.extents, chain.inner_moments(picture), lr=0.1).step()
+    for layer, linear in zip(chain.layers, plain[::2], strict=True):
+        torch.testing.assert_close(layer.weight, linear.weight, rtol=0, atol=1e-12)  # the same
+        torch.testing.assert_close(layer.bias, linear.bias, rtol=0, atol=1e-12)
+    assert not torch.allclose(torch.tensor(picture.covariance), torch.tensor(chain.inner_moments(picture).covariance))
+
+
+@pytest.mark.parametrize("entry", zoo.IN_LAW.values(), ids=zoo.IN_LAW)
+def test_sums_cosines_and_maps_train(entry):
+    model = initialize_(entry.make().double(), MOMENTS, generator=torch.Generator().manual_seed(0))
+    losses = train(model, UnitMuon(model, FIELD, MOMENTS), 40)
+    assert losses[-1] < 0.7 * losses[0]  # of noise, in networks of a few hundred numbers
+
+
+@pytest.mark.parametrize("name", ["2x - 1", "normalized positions"])
+def test_a_map_of_the_positions_changes_nothing(name):
+    """With the map folded into weights and biases, the steps are the same."""
+    generator = torch.Generator().manual_seed(0)
+    model = initialize_(zoo.IN_LAW[name].make().double(), MOMENTS, generator=generator, output_scale=1.0)
+    folded, before = copy.deepcopy(model.net), read_layers(model).before
+    with torch.no_grad():
+        folded[0].bias.add_(folded[0].weight @ before.shift)
+        folded[0].weight.mul_(before.scale)
+    expected = train(folded, UnitMuon(folded, FIELD, MOMENTS), 5)
+    assert expected[-1] < 0.9 * expected[0]
+    assert train(model, UnitMuon(model, FIELD, MOMENTS), 5) == pytest.approx(expected, rel=1e-9)  # rounding, by Muon
+
+
+def test_stacked_layers_resume_from_files(tmp_path):
+    """States of several layers in one parameter, and of a weight norm, are those of a file as well."""
+    for name in ("stacked", "weight norm", "x @ W + b"):
+        model = initialize_(zoo.READ[name].make().double(), MOMENTS, generator=torch.Generator().manual_seed(0))
+        optimizer = UnitMuon(model, FIELD, MOMENTS)
+        train(model, optimizer, 2)
+        torch.save([model.state_dict(), optimizer.state_dict()], tmp_path / "state")
+        twin = zoo.READ[name].make().double()
+        of_model, of_optimizer = torch.load(tmp_path / "state", weights_only=True)
+        twin.load_state_dict(of_model)
+        other = UnitMuon(twin, FIELD, MOMENTS)
+        other.load_state_dict(of_optimizer)
+        assert train(twin, other, 3) == train(model, optimizer, 3)
+
+
+def test_a_stated_model():
+    model = sequential(Sine(30.0), Sine(4.0)).double()
+    stated = StatedLayers(model, [(model[0], "sine", 30.0), (model[2], "sine", 4.0), (model[4], "linear", 1.0)])
+    twin = copy.deepcopy(model)
+    assert train(model, UnitMuon(stated, FIELD, MOMENTS), 3) == train(twin, UnitMuon(twin, FIELD, MOMENTS), 3)
+
+
 def test_it_learns():
     model = initialize_(OfficialSiren((2, 32, 3)), MOMENTS, generator=torch.Generator().manual_seed(0)).double()
     losses = train(model, UnitMuon(model, FIELD, MOMENTS), 60)
@@ -236,7 +357,7 @@ def test_a_model_on_the_device_meta():
         future.set_swap_module_params_on_conversion(False)
     twin.load_state_dict(model.state_dict())
     assert train(twin, other, 3) == train(model, optimizer, 3)
-    with pytest.raises(ValueError, match="with a tensor on the device meta, .* give the model values first"):
+    with pytest.raises(ValueError, match=r"with a tensor on the device meta, .* give the model values first"):
         UnitMuon(InOneForward().to("meta"), FIELD, MOMENTS)
 
 
@@ -363,8 +484,30 @@ def test_groups_hold_all_that_is_trained_once_and_nothing_else():
     assert any(p is model.omega for p in groups[0]["params"])
     encoded = param_groups(FourierFeatures(), 1e-3, base_width=8)
     assert [len(group["params"]) for group in encoded] == [3, 3]
+    normed = param_groups(zoo.READ["weight norm"].make(), 1e-3, base_width=8)
+    assert [len(group["params"]) for group in normed] == [7, 2]  # directions of hidden and output weights are scaled
+    stacked = zoo.READ["stacked"].make()
+    scaled = param_groups(stacked, 1e-3, base_width=8)[1]["params"]
+    assert {id(p) for p in scaled} == {id(stacked.W), id(stacked.last.weight)}
     network = CoordinateMLP(sm20((2, 1), width=8, depth=1))
     assert sum(len(group["params"]) for group in param_groups(network, 1e-3, base_width=8)) == 5
+
+
+def test_one_parameter_for_all_layers_has_no_one_rate():
+    class Flat(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.numbers = torch.nn.Parameter(torch.randn(2 * 8 + 8 * 3))
+
+        def forward(self, x):
+            h = torch.sin(x @ self.numbers[:16].reshape(2, 8))
+            return h @ self.numbers[16:].reshape(8, 3)
+
+    with pytest.raises(ValueError, match="numbers holds the weights of the first layer and of others"):
+        param_groups(Flat(), 1e-3, 64)
+    model = Flat().double()
+    losses = train(model, UnitMuon(model, FIELD, MOMENTS), 20)  # which steps each part in its own units
+    assert losses[-1] < losses[0]
 
 
 def test_bad_rates():

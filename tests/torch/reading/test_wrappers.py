@@ -1,7 +1,7 @@
 import pytest
 
 from uniphase.initialization.moments import prescribe_moments
-from uniphase.initialization.schemes import uniform_phase
+from uniphase.initialization.schemes import OUTPUT_SCALE, uniform_phase
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
@@ -39,7 +39,7 @@ def fully_sharded(model, **options):
 
 def assert_initialized(model):
     initialize_(model, MOMENTS, generator=torch.Generator().manual_seed(0))
-    blueprint = uniform_phase(MOMENTS, width=16, depth=1)
+    blueprint = uniform_phase(MOMENTS, width=16, depth=1, output_scale=OUTPUT_SCALE)
     expected = CoordinateMLP(blueprint, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(model(X), expected(X), rtol=0, atol=1e-4)  # float32 phases of some ten
 

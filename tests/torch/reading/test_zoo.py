@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from uniphase.initialization.moments import prescribe_moments
-from uniphase.initialization.schemes import get_scheme, uniform_phase
+from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme, uniform_phase
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
@@ -30,6 +30,12 @@ def seeded(seed: int = 0):
     return torch.Generator().manual_seed(seed)
 
 
+def started(depth: int) -> CoordinateMLP:
+    """What `initialize_` is to make of a model: the blueprint's network, with a small output."""
+    blueprint = uniform_phase(MOMENTS, width=zoo.WIDTH, depth=depth, output_scale=OUTPUT_SCALE)
+    return CoordinateMLP(blueprint, dtype=torch.float64, generator=seeded())
+
+
 def channels(model, x=X):
     result = model(x)
     return result[0] if isinstance(result, tuple) else result
@@ -50,8 +56,7 @@ def test_it_is_read(entry):
 @pytest.mark.parametrize("entry", zoo.READ.values(), ids=zoo.READ)
 def test_the_function_is_that_of_the_blueprint(entry):
     model = initialize_(entry.make().double(), MOMENTS, generator=seeded())
-    blueprint = uniform_phase(MOMENTS, width=zoo.WIDTH, depth=len(entry.layers) - 2)
-    expected = CoordinateMLP(blueprint, dtype=torch.float64, generator=seeded())(X)
+    expected = started(len(entry.layers) - 2)(X)
     sign = -1.0 if entry is zoo.READ["1 - y"] else 1.0  # the weights are those of the mirrored output
     mean = torch.tensor(MOMENTS.mean)
     torch.testing.assert_close(channels(model), mean + sign * (expected - mean), rtol=0, atol=1e-9)  # float64
@@ -114,13 +119,13 @@ def test_the_old_weight_norm():
         model = zoo.weight_normed(nn.utils.weight_norm).double()
     model(X)  # from now on it has a weight that cannot be copied
     initialize_(model, MOMENTS, generator=seeded())
-    expected = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=1), dtype=torch.float64, generator=seeded())(X)
+    expected = started(1)(X)
     torch.testing.assert_close(model(X), expected, rtol=0, atol=1e-9)  # float64
 
 
 def test_convolutions_of_images():
     model = initialize_(zoo.Convolving(inside=False).double(), MOMENTS, generator=seeded())
-    expected = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=1), dtype=torch.float64, generator=seeded())(X)
+    expected = started(1)(X)
     picture = X.T.reshape(1, 2, 4, 5)
     torch.testing.assert_close(model(picture).reshape(3, 20).T, expected, rtol=0, atol=1e-9)  # float64
 
@@ -286,7 +291,7 @@ def test_scripted_models_can_be_stated():
     assert message.startswith("the model RecursiveScriptModule computes in compiled code or outside")
     stated = StatedLayers(model, [(model.first, "sine", 30.0), (model.last, "linear", 1.0)])
     assert initialize_(stated, MOMENTS, generator=seeded()) is stated
-    expected = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=0), dtype=torch.float64, generator=seeded())(X)
+    expected = started(0)(X)
     torch.testing.assert_close(model(X), expected, rtol=0, atol=1e-9)  # float64
 
 

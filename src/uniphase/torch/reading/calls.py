@@ -84,7 +84,9 @@ def per_feature(signal: Signal, value: Any, shape: torch.Size) -> Tensor:
     if isinstance(value, Constant) and value.of_weights:
         raise NotReadError(f"combines its activations with numbers computed from {value.computed}", PLAIN_WEIGHTS)
     if isinstance(value, Constant) and value.tensor.is_meta:
-        raise NotReadError("combines its activations with a tensor on the device meta, which has no value", _GIVE_VALUES)
+        raise NotReadError(
+            "combines its activations with a tensor on the device meta, which has no value", _GIVE_VALUES
+        )
     number = as_number(value)
     if number is None and not isinstance(value, Constant):
         raise NotReadError("combines its activations with something that is not a number")
