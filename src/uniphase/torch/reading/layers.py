@@ -121,10 +121,11 @@ def _has_channels_in_order(signal: Signal) -> bool:
 
 def _candidates(model: nn.Module) -> Iterator[Tensor]:
     """Positions in the shapes that a model may take. One of its matrices has a row or a column for each coordinate."""
-    tensors = [tensor for tensor in own_tensors(model).values() if tensor.ndim > 1 and tensor.is_floating_point()]
+    numbers = [tensor for tensor in own_tensors(model).values() if tensor.is_floating_point()]
+    tensors = [tensor for tensor in numbers if tensor.ndim > 1]
     sizes = dict.fromkeys([*(tensor.shape[1] for tensor in tensors), *(tensor.shape[0] for tensor in tensors)])
     deep = max((tensor.ndim for tensor in tensors), default=2)
-    like = tensors[0] if tensors else torch.empty(0)
+    like = next(iter([*tensors, *numbers]), torch.empty(0))
     shapes = ["n d", "1 n d", *("n d" + " 1" * (ndim - 2) for ndim in range(3, deep + 1))]
     for shape in shapes:
         for size in [size for size in sizes if size > 0] or [1, 2, 3]:
