@@ -160,7 +160,8 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     term = observe(field, samples, moments)  # pyright: ignore[reportArgumentType]
     trained, frozen, static = split_network(network)
     units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
-    settings = units, Scales(*(jax.numpy.asarray(value, np.float32) for value in variation.scales))
+    constants: Any = [jax.numpy.asarray(value, np.float32) for value in variation.scales]
+    settings = units, Scales(*constants)
     problem = Problem(
         (prepare(term, dtype_of(network)),), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch
     )

@@ -10,7 +10,7 @@ def main(size: int = 128, steps: int | None = None) -> float:
     field = up.load("camera", size=size)  # or your file: up.image("photo.png")
     moments = up.estimate_moments(field)
     width, depth = up.default_size(field)
-    blueprint = up.uniform_phase(moments, width=width, depth=depth)
+    blueprint = up.uniform_phase(moments, width=width, depth=depth, output_scale=0.05)
     network = upt.CoordinateMLP(blueprint, generator=torch.Generator().manual_seed(0))  # or any module of yours
 
     def show(progress: up.Progress) -> None:

@@ -4,6 +4,7 @@ import math
 import pickle
 import subprocess
 import sys
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -197,7 +198,7 @@ def test_the_bound_acts_in_whatever_way_a_matrix_is_stored():
 
 @pytest.mark.parametrize("frozen", ["lengths", "directions"])
 def test_a_weight_norm_may_be_frozen_in_part(frozen):
-    model = zoo.READ["weight norm"].make().double()
+    model: Any = zoo.READ["weight norm"].make().double()
     for layer in (model[0], model[2], model[4]):
         parts = layer.parametrizations.weight
         (parts.original0 if frozen == "lengths" else parts.original1).requires_grad_(False)
@@ -248,7 +249,7 @@ def test_a_map_of_the_positions_changes_nothing(name):
     """With the map folded into weights and biases, the steps are the same."""
     generator = torch.Generator().manual_seed(0)
     model = initialize_(zoo.IN_LAW[name].make().double(), MOMENTS, generator=generator, output_scale=1.0)
-    folded, before = copy.deepcopy(model.net), read_layers(model).before
+    before, folded = read_layers(model).before, cast(Any, copy.deepcopy(model.net))
     with torch.no_grad():
         folded[0].bias.add_(folded[0].weight @ before.shift)
         folded[0].weight.mul_(before.scale)

@@ -36,7 +36,8 @@ _DOCUMENTATION = """Draw the weights and the bias of one layer in place as the s
     - `weight`: of shape `(rows, columns)`, as in `nn.Linear`. For a matrix of shape `(columns, rows)` pass its view
         `matrix.T`.
     - `bias`: of shape `(rows,)`, or `None`. A bias that the scheme does not have is set to zero.
-    - `role`: the place of the layer in the model: `"input"`, `"hidden"` or `"output"`.
+    - `role`: the place of the layer in the model: `"input"`, `"hidden"` or `"output"`. Default: hidden, for a layer
+        that does not change the width.
     - `moments`: those of the signal, if the scheme depends on the data and the layer is the first or the last.
     - `omega`: the factor inside the activation of this layer, or for the last layer inside those before it.
     - `generator`: the randomness. Default: PyTorch's own.
@@ -59,7 +60,7 @@ def _tensor_initializer(name: str):
     def initializer_(
         weight: Tensor,
         bias: Tensor | None = None,
-        role: Role = "hidden",
+        role: Role | None = None,
         moments: Moments | None = None,
         *,
         omega: float = 1.0,
@@ -68,14 +69,17 @@ def _tensor_initializer(name: str):
     ) -> Tensor:
         _require_shapes(weight, bias)
         rows, columns = weight.shape
-        plan = plan_layer(scheme, role, (rows, columns), moments, omega=omega, options=options)
+        place: Role = role or "hidden"
+        plan = plan_layer(
+            scheme, place, (rows, columns), moments, omega=omega, options=options, uneven=role is not None
+        )
         if (rows, columns) != (plan.rows, plan.columns):
             raise ValueError(
-                f"weight has the shape {(rows, columns)}, but in {name} a layer of the role {role!r} has "
+                f"weight has the shape {(rows, columns)}, but in {name} a layer of the role {place!r} has "
                 f"{(plan.rows, plan.columns)}; pass role='input', 'hidden' or 'output' as in the model"
             )
         require_bias("the layer", bias, plan, scheme)
-        factor = plan.omega if role == "output" else plan.omega / omega
+        factor = plan.omega if place == "output" else plan.omega / omega
         fill_(weight, plan.weight, factor=factor, generator=generator)
         if bias is not None:
             fill_(bias, plan.bias or Constant(0.0), factor=factor, generator=generator)

@@ -152,7 +152,8 @@ class UnitMuon(Optimizer):
         if weight is not None and bias is not None:  # the phase of the center is what the bias moves
             steps[id(bias)] = steps[id(bias)] - steps[id(weight)] @ weight.units[0]
         for held, of_parameter in found:
-            held.subtract_(sum(spread(steps[id(each)], each.part["index"], held.parameter) for each in of_parameter))
+            spreads = [spread(steps[id(each)], each.part["index"], held.parameter) for each in of_parameter]
+            held.subtract_(spreads[0] if len(spreads) == 1 else torch.stack(spreads).sum(dim=0))
         return loss
 
     def _pieces(self, group: dict[str, Any]) -> Iterator[tuple[Held, list["_Piece"]]]:
