@@ -198,6 +198,34 @@ def siren_pytorch(size: Size) -> Run:
     return _torch(size, model, model)
 
 
+def uniphase_torch_fit(size: Size) -> Run:
+    return _torch_fit(size, up.paper_recipe(size.field(), learning_rate=RATE))
+
+
+def uniphase_torch_muon(size: Size) -> Run:
+    return _torch_fit(size, up.Recipe("muon", RATE, 1.0, 1, size.side**2))
+
+
+def _torch_fit(size: Size, recipe: up.Recipe) -> Run:
+    """`fit` of the PyTorch side, with the same weights as all."""
+    import torch
+
+    import uniphase.torch as upt
+
+    torch.set_num_threads(2)
+    network, field = upt.CoordinateMLP(size.blueprint()), size.field()
+    moments = up.estimate_moments(field)
+    arrays = [torch.tensor(array) for pair in size.parameters() for array in pair]
+    start = dict(zip(network.state_dict(), arrays, strict=True))
+
+    def run(count):
+        network.load_state_dict(start)
+        fit = upt.fit(network, field, recipe=recipe, moments=moments, steps=count, samples="points")
+        return fit.seconds, fit.losses.tolist()
+
+    return run
+
+
 # The limit: the matrix products of the hidden layers of a step and nothing else, each in its fastest layout.
 
 

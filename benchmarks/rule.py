@@ -29,16 +29,17 @@ import optax
 
 import uniphase as up
 from signals import DEVELOPMENT, REPORT, Signal
+from uniphase.fitting.loop import Checkpoint, State, Training
+from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
 from uniphase.jax.network import dtype_of
 from uniphase.lab.tables import Table, spread
 from uniphase.recipe import Scales, Units
+from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
-from uniphase.training.loop import Checkpoint, State, Training
 from uniphase.training.optimizers import as_arrays, muon_in_units
-from uniphase.training.plan import FallingPlan
 from uniphase.training.regions import Cells
-from uniphase.training.step import Problem, initial_state, split_network
+from uniphase.training.step import CompiledSteps, Problem, initial_state, split_network
 from uniphase.training.terms import prepare
 
 HERE = Path(__file__).resolve().parent
@@ -164,13 +165,14 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     term = term_of(field, samples, moments)
     trained, frozen, static = split_network(network)
     units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
-    settings = units, Scales(*(jax.numpy.asarray(value, np.float32) for value in variation.scales))
+    constants: Any = [jax.numpy.asarray(value, np.float32) for value in variation.scales]
+    settings = units, Scales(*constants)
     problem = Problem(
         (prepare(term, dtype_of(network)),), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch
     )
     plan = ShapedPlan(recipe, None, None, 1.0, -math.inf, None, term.least_loss, None, shape=variation.shape)
     losses = np.full(recipe.steps, np.nan, np.float32)
-    training = Training(problem, plan, seed, losses, Checkpoint(None, math.inf, ""))
+    training = Training(CompiledSteps(problem, seed), plan, losses, Checkpoint(None, math.inf, "", TreeFiles()))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         state, _ = training.run(State(trained, initial_state(problem, trained)))

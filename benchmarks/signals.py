@@ -53,7 +53,7 @@ def sheet(photos: list[np.ndarray], shape: tuple[int, int] = (3000, 4000)) -> Pa
         for column in range(0, shape[1], tile):
             source = photos[rng.integers(len(photos))]
             top, left = (rng.integers(source.shape[axis] - tile + 1) for axis in (0, 1))
-            cut = np.rot90(source[top : top + tile, left : left + tile], rng.integers(4))
+            cut = np.rot90(source[top : top + tile, left : left + tile], int(rng.integers(4)))
             pixels[row : row + tile, column : column + tile] = cut[:, :: rng.choice((-1, 1))]
     return up.image(pixels), None
 
@@ -144,7 +144,8 @@ def scattered(values: np.ndarray, n: int, seed: int) -> Pair:
     grid = up.Grid(np.asarray(values, np.float64)[..., None])
     chosen = np.random.default_rng(seed).permutation(grid.samples)
     x, y = grid.coordinates(), grid.flat_values()
-    return tuple(up.Points(x[part], y[part]) for part in (chosen[:n], chosen[n : 5 * n]))
+    train, test = (up.Points(x[part], y[part]) for part in (chosen[:n], chosen[n : 5 * n]))
+    return train, test
 
 
 def _matplotlib(name: str) -> Path:

@@ -1,5 +1,6 @@
 from .diagnosis.report import Report as Report
 from .export.targets import export_network as export_network
+from .fitting.plan import Diverged as Diverged, Progress as Progress
 from .initialization.blueprint import Blueprint as Blueprint, LayerPlan as LayerPlan
 from .initialization.moments import (
     Moments as Moments,
@@ -67,7 +68,6 @@ from .training.mup import (
     scale_by_roles as scale_by_roles,
 )
 from .training.optimizers import unit_muon as unit_muon
-from .training.plan import Diverged as Diverged, Progress as Progress
 from .training.protocol import ProtocolFit as ProtocolFit, fit_together as fit_together
 from .training.regions import (
     Boxes as Boxes,

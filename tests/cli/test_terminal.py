@@ -11,8 +11,8 @@ from uniphase.cli.terminal import (
     times,
     words,
 )
+from uniphase.fitting.plan import Progress
 from uniphase.lab.engine import Estimate, Progress as Standing
-from uniphase.training.plan import Progress
 
 
 def progress(step: int) -> Progress:

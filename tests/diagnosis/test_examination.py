@@ -68,7 +68,8 @@ def test_the_official_siren_on_a_photo():
     report = examine(draw_chain(sm20((2, 1), width=64, depth=3, **SIREN), np.random.default_rng(0)), PHOTO, MOMENTS)
     found = severities(report)
     assert (found["Jacobian"], found["gradients"], found["input layer"]) == ("ok", "ok", "ok")
-    assert "too narrow for this signal" in words(report, "output covariance")
+    assert found["output covariance"] == "ok"  # it starts small, as that of a default fit does
+    assert float(words(report, "output covariance").split()[4].rstrip("×")) < 0.5
     assert report.looks_like == "siren with ω = 30"
 
 

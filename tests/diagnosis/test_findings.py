@@ -45,17 +45,24 @@ def judge(item: str, values: list[float], *, center: float = 1.0, spread: float 
     ],
 )
 def test_a_factor_must_be_beyond_chance_and_matter(value, spread, severity):
-    for item in ("Jacobian", "gradients", "input layer", "output covariance", "structure tensor"):
+    for item in ("Jacobian", "gradients", "input layer", "structure tensor"):
         assert judge(item, [value], spread=spread).severity == severity
+    if value > 1:
+        assert judge("output covariance", [value], spread=spread).severity == severity
+
+
+@pytest.mark.parametrize(("value", "severity"), [(0.6, "ok"), (0.05, "ok"), (0.03, "warn"), (0.01, "bad")])
+def test_an_output_may_start_as_small_as_that_of_a_default_fit(value, severity):
+    finding = judge("output covariance", [value])
+    assert (finding.severity, finding.low <= value) == (severity, severity == "ok")
 
 
 def test_a_factor_is_right_where_references_are_at_one_and_between():
     for value in (0.4, 0.5, 0.7, 1.0, 1.2):
         assert judge("output covariance", [value], center=0.5).severity == "ok"
     assert judge("output covariance", [2.0], center=0.5).words.startswith("spread over the domain 2× too wide")
-    assert judge("output covariance", [0.1], center=0.5, spread=1e-6).words.startswith(
-        "spread over the domain 5× too narrow"
-    )
+    narrow = judge("output covariance", [0.005], center=0.5, spread=1e-6)  # a default fit has 0.05 of the references'
+    assert narrow.words.startswith("spread over the domain 5× too narrow")
 
 
 def test_the_worst_direction_decides():

@@ -1,23 +1,11 @@
 """Expectations over initializations, compared with what they should be in units of their standard error."""
 
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.stats
 
+from helpers.excess import excess as excess, moment_excesses as moment_excesses
 from uniphase.initialization.moments import Moments
-
-
-def excess(samples: np.ndarray, expected) -> float:
-    """The largest deviation of the mean from what is expected, over its bound: above 1, the statement is refuted.
-
-    The bound is the quantile that all entries together exceed with probability 1e-6 if the statement is true.
-    """
-    mean, error = samples.mean(axis=0), samples.std(axis=0, ddof=1) / math.sqrt(len(samples))
-    bound = scipy.stats.norm.isf(1e-6 / 2 / mean.size)
-    return float((np.abs(mean - expected) / (bound * error + 1e-12)).max())
 
 
 def draw_ensemble(statistic, networks: int) -> np.ndarray:
@@ -32,13 +20,3 @@ def moment_statistics(network, position: jax.Array, moments: Moments) -> jax.Arr
     slopes = jax.vmap(along, out_axes=-1)(jnp.eye(len(position), dtype=position.dtype))
     centered = values - mean
     return jnp.concatenate([centered, jnp.outer(centered, centered).ravel(), (slopes.T @ precision @ slopes).ravel()])
-
-
-def moment_excesses(samples: np.ndarray, moments: Moments) -> tuple[float, float, float]:
-    """The excesses of the mean, the covariance and the structure tensor, from samples of `moment_statistics`."""
-    c = moments.out_size
-    return (
-        excess(samples[:, :c], 0.0),
-        excess(samples[:, c : c + c**2], moments.covariance.ravel()),
-        excess(samples[:, c + c**2 :], moments.structure_tensor.ravel()),
-    )

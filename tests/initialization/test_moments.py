@@ -1,3 +1,4 @@
+import inspect
 import json
 import math
 import os
@@ -407,3 +408,9 @@ def test_with_few_whole_stencils_slopes_are_those_of_scattered_points():
     np.testing.assert_allclose(
         estimate_moments(grid).structure_tensor, estimate_moments(points).structure_tensor, rtol=1e-5
     )  # the least entries of Ω differ with the extents
+
+
+def test_something_that_is_no_field():
+    unchecked = inspect.unwrap(estimate_moments)  # without the check of types that tests have
+    with pytest.raises(ValueError, match=r"field is a ndarray; pass Grid\(values\) with values of shape .* or Points"):
+        unchecked(np.zeros((4, 4, 1)))

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.monte_carlo import draw_ensemble, moment_excesses, moment_statistics
 from uniphase.initialization.moments import prescribe_moments
-from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, uniform_phase
+from uniphase.initialization.schemes import OUTPUT_SCALE, SCHEMES, get_scheme, sm20, uniform_phase
 from uniphase.jax.initialization import initialize
 from uniphase.jax.network import CoordinateMLP
 
@@ -57,7 +57,9 @@ def test_the_function_has_the_law_of_the_blueprint_whatever_omega(make, x64):
     model = make()
     before = jax.tree.map(lambda leaf: leaf, model)
     drawn = initialize(model, MOMENTS, key=KEY)
-    assert_same_function(drawn, uniform_phase(MOMENTS, width=16, depth=2))
+    assert_same_function(drawn, uniform_phase(MOMENTS, width=16, depth=2, output_scale=OUTPUT_SCALE))
+    paper = initialize(model, MOMENTS, key=KEY, output_scale=1.0)
+    assert_same_function(paper, uniform_phase(MOMENTS, width=16, depth=2))
     assert jax.tree.structure(drawn) == jax.tree.structure(model)
     assert eqx.tree_equal(model, before)
 
@@ -82,7 +84,8 @@ def test_other_activations(name, activation, x64):
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_every_scheme_on_its_own_network(name, x64):
-    blueprint = get_scheme(name).blueprint(MOMENTS, width=16, depth=2)
+    scheme = get_scheme(name)
+    blueprint = scheme.blueprint(MOMENTS, width=16, depth=2, **scheme.fit)
     model = CoordinateMLP(blueprint, key=jax.random.key(1))
     assert_same_function(initialize(model, MOMENTS, name, key=KEY), blueprint)
 
@@ -104,7 +107,8 @@ def test_moments_are_matched_also_where_the_widths_differ(name):
     """Initialization under `jit` and `vmap`."""
 
     def statistic(key):
-        return moment_statistics(initialize(UNEVEN[name], MOMENTS, key=key), jnp.array([0.3, -0.7]), MOMENTS)
+        model = initialize(UNEVEN[name], MOMENTS, key=key, output_scale=1.0)
+        return moment_statistics(model, jnp.array([0.3, -0.7]), MOMENTS)
 
     samples = draw_ensemble(statistic, networks=10_000)
     assert max(moment_excesses(samples, MOMENTS)) < 1

@@ -11,7 +11,7 @@ import pytest
 
 from uniphase.initialization.schemes import gelu, sm20, tanh_pe
 from uniphase.jax.network import CoordinateMLP
-from uniphase.jax.render import camera_nodes, grid_positions, render, render_domain
+from uniphase.jax.render import grid_positions, render, render_domain
 from uniphase.signals.fields import Grid, axis_coordinates, grid_coordinates
 from uniphase.storage.network_file import Domain
 
@@ -272,13 +272,6 @@ def test_nodes_along_each_axis():
     for nodes in (0, (1, 2, 3)):
         with pytest.raises(ValueError, match="pass a positive number, or one for each of 2 coordinates"):
             render(net, (4, 4), average=True, nodes=nodes)
-
-
-def test_what_a_camera_would_see():
-    assert camera_nodes((64, 64), (64, 64), "averages") == (4, 4)
-    assert camera_nodes((64, 64), (64, 64), "points") == (1, 1)
-    assert camera_nodes((64, 64), (16, 128), "averages") == (10, 1)
-    assert camera_nodes((64,), (16,), "points") == (10,)
 
 
 def test_the_domain_of_a_field_as_a_camera_would_see_it():

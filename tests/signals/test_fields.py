@@ -151,3 +151,20 @@ def test_samples_with_nan_are_missing():
     assert grid.value_range == (0.0, 11.0)
     assert Grid(np.zeros((4, 1))).missing is None
     assert Grid(np.zeros((4, 1), np.uint8)).missing is None
+
+
+def test_tensors_of_pytorch():
+    torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+    image = torch.rand(3, 8, 9)
+    message = (
+        r"values is a tensor of shape \(3, 8, 9\), whose channels seem to be first; pass values.movedim\(0, -1\), or"
+    )
+    with pytest.raises(ValueError, match=message):
+        Grid(image)
+    assert Grid(image.movedim(0, -1)).shape == (8, 9)
+    assert Grid(image.numpy()).out_size == 9
+    with pytest.raises(
+        ValueError, match=r"values is a tensor with gradients, or on cpu; pass values.detach\(\).cpu\(\)"
+    ):
+        Grid(torch.rand(8, 9, 3, requires_grad=True))
+    assert Grid(torch.rand(8, 9, 3, requires_grad=True).detach().cpu()).out_size == 3

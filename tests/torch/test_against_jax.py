@@ -1,6 +1,7 @@
 """What PyTorch and JAX do is the same: outputs, draws, steps, files and diagnoses."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -19,17 +20,22 @@ import uniphase  # noqa: E402
 from uniphase.initialization.blueprint import Blueprint  # noqa: E402
 from uniphase.initialization.distributions import Normal, Uniform  # noqa: E402
 from uniphase.initialization.moments import estimate_moments  # noqa: E402
-from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20  # noqa: E402
+from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, uniform_phase  # noqa: E402
 from uniphase.jax import files as jax_files  # noqa: E402
 from uniphase.jax.network import CoordinateMLP as JaxMLP  # noqa: E402
+from uniphase.recipe import Recipe, Scales  # noqa: E402
 from uniphase.signals.datasets import load  # noqa: E402
-from uniphase.signals.fields import Grid  # noqa: E402
+from uniphase.signals.fields import Grid, Points  # noqa: E402
 from uniphase.storage.network_file import NetworkFile  # noqa: E402
 from uniphase.torch import files as torch_files  # noqa: E402
 from uniphase.torch.diagnostics import diagnose  # noqa: E402
+from uniphase.torch.fit import fit  # noqa: E402
 from uniphase.torch.network import CoordinateMLP, draw  # noqa: E402
 from uniphase.torch.optimizers import UnitMuon  # noqa: E402
+from uniphase.torch.sampling import Batch, Batches  # noqa: E402
+from uniphase.training.averages import Averages  # noqa: E402
 from uniphase.training.optimizers import unit_muon  # noqa: E402
+from uniphase.training.terms import Values  # noqa: E402
 
 FIELD = Grid(np.random.default_rng(0).normal(size=(6, 8, 3)), extents=((2.0, 5.0), (-1.0, 9.0)), align="corners")
 MOMENTS = estimate_moments(FIELD)
@@ -131,14 +137,18 @@ def test_laws_that_differ_are_told_apart():
 PLANS = {name: blueprint(name, depth=2) for name in ("uniform-phase", "sm20", "tanh-pe")} | {"uneven": uneven()}
 
 
+SCALES = {"default": None, "all others, at the bound": Scales(0.1, 0.3, 5.0, 0.2, growth=0.5, momentum=0.8)}
+
+
+@pytest.mark.parametrize("scales", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)  # plain; with ω; with a frozen layer; all layers different
-def test_steps_are_those_of_the_jax_side(plan, tmp_path, x64):
+def test_steps_are_those_of_the_jax_side(plan, scales, tmp_path, x64):
     """The same network, five steps: parameters agree to rounding."""
     network, twin = twins(plan, tmp_path, "float64")
     start = {name: array.copy() for name, array in arrays(network).items()}
     x, y = FIELD.coordinates(), FIELD.flat_values()
-    ours = UnitMuon(network, FIELD, MOMENTS, lr=0.05)
-    theirs = unit_muon(twin, FIELD, MOMENTS)
+    ours = UnitMuon(network, FIELD, MOMENTS, lr=0.05, scales=scales)
+    theirs = unit_muon(twin, FIELD, MOMENTS, scales=scales)
 
     @eqx.filter_jit
     def step(twin, state):
@@ -159,6 +169,76 @@ def test_steps_are_those_of_the_jax_side(plan, tmp_path, x64):
         # Rounding grows where Newton and Schulz lift small singular values, by 3.4 in each of five iterations.
         assert difference <= 1e-8 * moved
         assert (moved == 0) == (plan.scheme == "tanh-pe" and name == "layers.0.weight")
+
+
+# Fits.
+
+
+def holes() -> Grid:
+    values = np.sin(np.linspace(0, 6, 12 * 16)).reshape(12, 16, 1) + np.linspace(0, 2, 16)[:, None]
+    values[3:5, 4:9] = np.nan
+    return Grid(values, extents=((2.0, 5.0), (-1.0, 9.0)))
+
+
+def scattered() -> Points:
+    positions = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    return Points(positions, np.sin(4 * positions))
+
+
+def drawn_by_jax(term, batch: int, seed: int):
+    """The batches of a fit in JAX, as a function that draws those of a fit in PyTorch."""
+    prepared = term.prepare(jnp.dtype("float64"))
+
+    def draw(self, number: int) -> Batch:
+        drawn = prepared.draw(jax.random.fold_in(jax.random.key(seed), number), batch)
+        if isinstance(term, Values):
+            positions, values = prepared.samples.at(drawn[0])
+            first = second = torch.tensor(np.asarray(positions))
+        else:
+            values = prepared.samples.values_at(drawn[0])
+            first, second = (torch.tensor(np.asarray(drawn[2])[:, i]) for i in range(2))
+        return Batch(torch.tensor(np.asarray(values)), first, second)
+
+    return draw
+
+
+FITS = {
+    "default, all samples": (load("camera", size=12), Values, None, {}),
+    "batches, missing samples, time": (holes(), Values, Recipe("muon", 0.02, 0.1, 20, 50), {"seconds": 1e9}),
+    "averages": (load("camera", size=12), Averages, Recipe("muon", 0.02, 0.1, 20, 60), {}),
+    "noise": (load("camera", size=12), functools.partial(Averages, noise=0.02), None, {}),
+    "points, adam": (scattered(), Values, Recipe("adam", 1e-3, 0.1, 20, 70), {}),
+}
+
+
+@pytest.mark.parametrize(("field", "kind", "recipe", "options"), FITS.values(), ids=FITS)
+def test_a_fit_goes_step_for_step_like_that_of_the_jax_side(field, kind, recipe, options, tmp_path, x64, monkeypatch):
+    """The same network and the same batches: losses and parameters agree to rounding, after every step."""
+    plan = uniform_phase(estimate_moments(field), width=8, depth=2)
+    network, twin = twins(plan, tmp_path, "float64")
+    start = {name: array.copy() for name, array in arrays(network).items()}
+    term, options = kind(field), dict(options)
+    with jax.numpy_dtype_promotion("standard"):  # as users have it; indices are of 32 bits, and random ones of 64
+        theirs = uniphase.fit(twin, term, recipe=recipe, steps=20, seed=3, **options)
+        monkeypatch.setattr(Batches, "draw", drawn_by_jax(term, theirs.recipe.batch, 3))
+        options |= {"samples": theirs.sampling, "noise": term.noise, "recipe": recipe, "steps": 20, "seed": 3}
+        ours = fit(network, field, **options)
+    assert (ours.recipe, ours.stop, ours.steps) == (theirs.recipe, theirs.stop, theirs.steps)
+    np.testing.assert_allclose(ours.losses, theirs.losses, rtol=1e-12)  # rounding, of some 1e-16 in every step
+    for name, array in arrays(theirs.network).items():
+        assert np.abs(array - start[name]).max() > 1e-3  # it moved
+        np.testing.assert_allclose(arrays(network)[name], array, rtol=0, atol=1e-12)  # the same
+    assert ours.metrics.snr_db == pytest.approx(theirs.metrics.snr_db, rel=1e-12)
+    np.testing.assert_allclose(ours.render((5, 7)), theirs.render((5, 7)), rtol=0, atol=1e-12)
+
+
+def test_with_other_batches_a_fit_goes_elsewhere(tmp_path, x64):
+    """The test above can fail."""
+    network, twin = twins(uniform_phase(estimate_moments(holes()), width=8, depth=2), tmp_path, "float64")
+    options = {"recipe": Recipe("muon", 0.02, 0.1, 20, 50), "seed": 3}
+    with jax.numpy_dtype_promotion("standard"):
+        theirs = uniphase.fit(twin, Values(holes()), **options)
+    assert np.abs(fit(network, holes(), **options).losses / theirs.losses - 1).max() > 1e-3
 
 
 # Files.

@@ -45,6 +45,15 @@ def test_no_blueprint_is_needed(tmp_path):
     assert str(file.blueprint.layers[0].weight) == "given"
     x = torch.rand(5, 2)
     assert torch.equal(file.network(x), network(x))
+    with pytest.raises(ValueError, match="these weights were given, so there is no distribution"):
+        file.network.reset_parameters()
+
+
+def test_what_was_read_can_be_drawn_again(tmp_path):
+    save_network(tmp_path / "a.uniphase", NetworkFile.of(CoordinateMLP(BLUEPRINT), FIELD, blueprint=BLUEPRINT))
+    read = load_network(tmp_path / "a.uniphase").network
+    read.reset_parameters(torch.Generator().manual_seed(0))
+    assert_same(read, CoordinateMLP(BLUEPRINT, generator=torch.Generator().manual_seed(0)))
 
 
 def test_what_is_frozen_stays_so(tmp_path):

@@ -5,14 +5,14 @@ import pytest
 from scipy import stats
 
 from uniphase.initialization.moments import prescribe_moments
-from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, uniform_phase
+from uniphase.initialization.schemes import OUTPUT_SCALE, SCHEMES, get_scheme, sm20, uniform_phase
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 from torch import nn  # noqa: E402
 
 import uniphase.torch as upt  # noqa: E402
-from helpers.torch_models import FourierFeatures, InOneForward, OfficialSiren, Sine, Skipping, sequential  # noqa: E402
+from helpers.torch_models import FourierFeatures, InOneForward, OfficialSiren, Sine, sequential  # noqa: E402
 from uniphase.torch.initialization import initialize_, sm20_, uniform_phase_  # noqa: E402
 from uniphase.torch.network import CoordinateMLP  # noqa: E402
 
@@ -53,6 +53,8 @@ SINE_MODELS = {
 def test_the_function_has_the_law_of_the_blueprint_whatever_omega(make):
     model = make().double()
     assert initialize_(model, MOMENTS, generator=seeded()) is model
+    assert_same_function(model, uniform_phase(MOMENTS, width=16, depth=2, output_scale=OUTPUT_SCALE))
+    initialize_(model, MOMENTS, generator=seeded(), output_scale=1.0)
     assert_same_function(model, uniform_phase(MOMENTS, width=16, depth=2))
 
 
@@ -91,7 +93,8 @@ def test_fourier_features():
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_every_scheme_on_its_own_network(name):
-    blueprint = get_scheme(name).blueprint(MOMENTS, width=16, depth=2)
+    scheme = get_scheme(name)
+    blueprint = scheme.blueprint(MOMENTS, width=16, depth=2, **scheme.fit)
     model = CoordinateMLP(blueprint, dtype=torch.float64, generator=seeded(1))
     assert_same_function(initialize_(model, MOMENTS, name, generator=seeded()), blueprint)
 
@@ -127,7 +130,12 @@ def test_gradients_do_not_pass_through_it():
     [
         (OfficialSiren, None, "relu", "layer 'net.0.linear' has 2 → 16, sine, but relu has 2 → 16, relu there; pass"),
         (OfficialSiren, None, "uniform-phase", r"target is \(2, 3\), but uniform-phase matches the moments"),
-        (OfficialSiren, prescribe_moments(length_scale=[1.0]), "uniform-phase", "has 2 → 16, sine, but .* has 1 → 16"),
+        (
+            OfficialSiren,
+            prescribe_moments(length_scale=[1.0]),
+            "uniform-phase",
+            "moments are of 1 coordinates and 1 channels, but the model has 2 and 3; pass the moments of the signal",
+        ),
         (OfficialSiren, MOMENTS, "relu6", "there is no scheme 'relu6'; the known ones are uniform-phase, siren"),
         (
             lambda: sequential(Sine(), bias=False),
@@ -136,7 +144,7 @@ def test_gradients_do_not_pass_through_it():
             r"'0' has no bias, .* from U\(±3.142\); make",
         ),
         (lambda: nn.Linear(2, 3), MOMENTS, "uniform-phase", "'weight' has 2 → 3, linear, but .* has 2 → 2, sine"),
-        (Skipping, MOMENTS, "uniform-phase", "the model Skipping computes 'add'"),
+        (lambda: sequential(nn.LayerNorm(16)), MOMENTS, "uniform-phase", r"module '1' \(LayerNorm\) computes"),
     ],
 )
 def test_what_does_not_fit_is_told(make, moments, scheme, message):
@@ -156,19 +164,30 @@ def test_one_layer_is_no_network():
 def test_widths_that_differ_and_weights_that_are_shared():
     linear = nn.Linear(16, 16)
     shared = nn.Sequential(nn.Linear(2, 16), Sine(), linear, Sine(), linear, Sine(), nn.Linear(16, 3))
-    with pytest.raises(ValueError, match="two layers of the model share their weights"):
+    with pytest.raises(ValueError, match=r"layers '2' and '2' share their numbers, .* one by one \(uniform_phase_"):
         initialize_(shared, MOMENTS)
+    for layer, role in ((shared[0], "input"), (linear, "hidden"), (shared[6], "output")):  # as the message says
+        uniform_phase_(layer, role, MOMENTS)
     uneven = nn.Sequential(nn.Linear(2, 8), Sine(), nn.Linear(8, 16), Sine(), nn.Linear(16, 3))
-    with pytest.raises(ValueError, match=r"'0' has 2 → 8, sine, but uniform-phase has 2 → 16, sine .* one by one"):
-        initialize_(uneven, MOMENTS)
+    initialize_(uneven, MOMENTS)
+    with pytest.raises(ValueError, match=r"'0' has 2 → 8, sine, but sm20 has 2 → 16, sine .* one by one"):
+        initialize_(uneven, scheme="sm20")
 
 
-def test_a_model_that_cannot_be_read_is_initialized_by_its_stated_layers():
-    model = Skipping().double()
-    layers = [(model.first.linear, "sine", 30.0), (model.block.linear, "sine", 30.0), (model.last, "linear", 1.0)]
-    assert initialize_(layers, MOMENTS, generator=seeded()) is layers
-    expected = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=1), dtype=torch.float64, generator=seeded())
-    torch.testing.assert_close(30 * model.block.linear.bias, expected.layers[1].bias)
+def test_a_stated_model():
+    model = sequential(Sine(30.0), Sine(4.0)).double()
+    stated = upt.StatedLayers(model, [(model[0], "sine", 30.0), (model[2], "sine", 4.0), (model[4], "linear", 1.0)])
+    assert initialize_(stated, MOMENTS, generator=seeded()) is stated
+    assert_same_function(model, uniform_phase(MOMENTS, width=16, depth=1, output_scale=OUTPUT_SCALE))
+
+
+def test_a_sine_at_the_end_has_no_law():
+    net = sequential(Sine(30.0))
+    model = nn.Sequential(net, Sine())
+    with pytest.raises(ValueError, match=r"'0.2' has 16 → 3, sine, but uniform-phase has 16 → 3, linear .* one by one"):
+        initialize_(model, MOMENTS)
+    uniform_phase_(net[0], "input", MOMENTS, omega=30.0)  # as the message says
+    uniform_phase_(net[2], "hidden")
 
 
 # One layer.
@@ -219,6 +238,12 @@ def test_omega_of_one_layer():
 def test_a_layer_that_does_not_fit(layer, arguments, message):
     with pytest.raises(ValueError, match=message):
         uniform_phase_(layer, *arguments)
+
+
+def test_a_hidden_layer_may_change_the_width_if_that_is_said():
+    layer = uniform_phase_(nn.Linear(200, 300), "hidden", generator=seeded())
+    # The mean square of 60,000 normal numbers has a relative standard error of √(2/60,000) = 0.6 %.
+    assert layer.weight.detach().square().mean().item() == pytest.approx(2 / 200, rel=0.03)
 
 
 def test_all_schemes_are_there_in_both_ways():

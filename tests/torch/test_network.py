@@ -109,6 +109,23 @@ def test_copies_are_independent():
         assert network.layers[1].weight.any()
 
 
+def test_parameters_are_drawn_again_in_place():
+    network = CoordinateMLP(blueprint("tanh-pe"), generator=seeded(1))
+    tensors = list(network.state_dict(keep_vars=True).values())
+    network.reset_parameters(seeded())
+    fresh = CoordinateMLP(blueprint("tanh-pe"), generator=seeded())
+    assert all(a is b for a, b in zip(network.state_dict(keep_vars=True).values(), tensors, strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(network.state_dict().values(), fresh.state_dict().values(), strict=True)
+    )
+    empty = CoordinateMLP(blueprint("tanh-pe"), device="meta").to_empty(device="cpu")
+    for module in empty.modules():  # as wrappers do that give memory to models on the device meta
+        if isinstance(module, type(empty.layers[0])):
+            module.reset_parameters()
+    assert all(tensor.isfinite().all() for tensor in empty.state_dict().values())
+    assert empty.layers[-1].weight.any()
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own jacfwd uses it
 def test_functional_transformations():
     network, x = CoordinateMLP(blueprint(), dtype=torch.float64, generator=seeded()), torch.tensor([0.2, -0.4]).double()
@@ -145,6 +162,13 @@ def test_it_compiles_without_a_break():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
+
+
+def test_it_is_exported_for_any_number_of_positions():
+    network = CoordinateMLP(blueprint("tanh-pe"), generator=seeded())
+    shapes = ({0: torch.export.Dim("n")},)
+    program = torch.export.export(network, (torch.rand(5, 2),), dynamic_shapes=shapes).module()
+    assert torch.equal(program(torch.ones(9, 2)), network(torch.ones(9, 2)))
 
 
 def test_it_prints_its_layers():

@@ -60,7 +60,7 @@ def naive_fit(model, field, recipe, steps, seed=0):
         key = jax.random.split(jax.random.fold_in(jax.random.key(seed), step), 1)[0]
         indices = choose(key, field.samples, min(recipe.batch, field.samples))
         value, updates, state = naive_step(model, state, indices)
-        fall = (1 + math.cos(math.pi * step / recipe.steps)) / 2
+        fall = 1 - step / recipe.steps
         rate = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
         model = eqx.apply_updates(model, jax.tree.map(lambda u, rate=rate: -rate * u, updates))
         losses.append(float(value))

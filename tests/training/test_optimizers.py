@@ -8,9 +8,9 @@ import pytest
 from uniphase.initialization.moments import estimate_moments
 from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, uniform_phase
 from uniphase.jax.network import CoordinateMLP
-from uniphase.recipe import default_rate
+from uniphase.recipe import Scales, default_rate
 from uniphase.signals.fields import Grid
-from uniphase.training.optimizers import unit_muon
+from uniphase.training.optimizers import _bounded, unit_muon
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +72,73 @@ def test_every_scheme_can_be_trained(name):
     for layer, moved in zip(network.layers, step.layers, strict=True):
         assert np.isfinite(moved.weight).all()
         assert np.any(moved.weight) == layer.trainable
+
+
+# The bound on hidden weights.
+
+
+def walk(network, scales=None, steps=300):
+    """The norms of hidden weights during steps by random gradients, relative to their law: (steps, layers)."""
+    optimizer = unit_muon(network, FIELD, MOMENTS, scales=scales)
+    rate, hidden = default_rate(network), network.layers[1:-1]
+    laws = jnp.array([np.sqrt(2 * layer.weight.shape[0]) / layer.omega for layer in hidden])
+
+    def step(carry, key):
+        network, state = carry
+        leaves, structure = jax.tree.flatten(network)
+        keys = jax.random.split(key, len(leaves))
+        noise = [jax.random.normal(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)]
+        updates, state = optimizer.update(jax.tree.unflatten(structure, noise), state, network)
+        network = eqx.apply_updates(network, jax.tree.map(lambda u: -rate * u, updates))
+        norms = jnp.stack([jnp.linalg.norm(layer.weight) for layer in network.layers[1:-1]])
+        return (network, state), norms / laws
+
+    keys = jax.random.split(jax.random.key(1), steps)
+    return np.asarray(jax.jit(lambda n: jax.lax.scan(step, (n, optimizer.init(n)), keys)[1])(network))
+
+
+@pytest.mark.parametrize("omega", [1.0, 7.0])
+def test_noise_does_not_enlarge_hidden_weights_beyond_their_bound(omega):
+    """At the bound a step along the tangent enlarges W by η²‖u‖²/2‖W‖² of itself, and η times the excess comes back.
+
+    Both are equal at an excess of η‖u‖²/2‖W‖². With ‖W‖² = 1.5² · 2 · rows and ‖u‖² < 1.2² · rows that is 0.16 η, one
+    percent at the default rate; the bound of two percent leaves as much for the steps around it.
+    """
+    network = CoordinateMLP(sm20(MOMENTS, width=16, depth=3, omega=1.0, hidden_omega=omega), key=jax.random.key(0))
+    norms = walk(network, Scales(growth=1.5))
+    assert norms.max() < 1.02 * 1.5
+    assert norms[-1].min() > 0.98 * 1.5  # all layers got there
+    assert walk(network, Scales(growth=np.inf)).max() > 1.2 * 1.5  # as they would without the bound
+
+
+def test_weights_below_their_bound_move_as_without_it():
+    network = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=3), key=jax.random.key(0))
+    bounded, free = (walk(network, scales, steps=5) for scales in (None, Scales(growth=np.inf)))
+    assert bounded.max() < Scales().growth
+    np.testing.assert_array_equal(bounded, free)
+    rng = np.random.default_rng(0)
+    weights, updates = (jnp.asarray(rng.normal(size=(2, 8, 4)).astype(np.float32)) for _ in range(2))
+    transform = _bounded(100.0)
+    np.testing.assert_array_equal(transform.update(updates, transform.init(weights), weights)[0], updates)
+
+
+def test_weights_that_start_above_their_bound_are_not_shrunk():
+    network = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=3), key=jax.random.key(0))
+    large = eqx.tree_at(lambda n: [layer.weight for layer in n.layers[1:-1]], network,
+                        [3.0 * layer.weight for layer in network.layers[1:-1]])  # fmt: skip
+    start = np.array([np.linalg.norm(layer.weight) / np.sqrt(2 * 16) for layer in large.layers[1:-1]])
+    assert (start > 2).all()
+    norms = walk(large) / start
+    # A random gradient points inwards as often as outwards, until noise has brought the norm back to its bound.
+    assert norms.min() > 0.95
+    assert norms.max() < 1.02  # as above, where the excess is even less
+    transform = _bounded(1.0)
+    weights = jnp.asarray(np.full((1, 4, 4), 2.0, np.float32))
+    still, _ = transform.update(jnp.zeros_like(weights), transform.init(weights), weights)
+    assert not np.any(still)
+    outwards, _ = transform.update(-weights, transform.init(weights), weights + 1e-3)  # the weights move against it
+    # Only the excess of a two-thousandth is left to be taken back.
+    np.testing.assert_allclose(outwards, 5e-4 * weights, rtol=0.05)
 
 
 def test_it_chains_with_optax():

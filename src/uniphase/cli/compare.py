@@ -10,12 +10,12 @@ from . import terminal
 from .options import Force, Json, Options, Output, Signal
 
 if TYPE_CHECKING:
+    from ..fitting.plan import Progress
     from ..initialization.blueprint import Blueprint
     from ..plots.comparison import Column
     from ..recipe import Recipe
     from ..signals.fields import Grid
     from ..signals.metrics import Metrics
-    from ..training.plan import Progress
     from ..training.result import Fit
     from .subjects import Subject
 
@@ -200,8 +200,8 @@ def _train(
     callback: "Callable[[str, Progress], Any] | None",
 ) -> "list[Fit]":
     """The runs of a scheme that did not diverge."""
+    from ..fitting.plan import Diverged
     from ..training.fit import fit
-    from ..training.plan import Diverged
     from .subjects import draw_network, observations
 
     term, results = observations(subject, blueprint, options), []

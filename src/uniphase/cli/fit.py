@@ -13,11 +13,11 @@ from . import terminal
 from .options import Bits, Force, Json, Options, Output, Signals
 
 if TYPE_CHECKING:
+    from ..fitting.plan import Progress
     from ..initialization.blueprint import Blueprint
     from ..jax.network import CoordinateMLP
     from ..recipe import Recipe
     from ..storage.network_file import NetworkFile
-    from ..training.plan import Progress
     from ..training.result import Fit
     from .subjects import Subject
 
@@ -239,8 +239,8 @@ def run(
         result = run(prepare("camera", Options(size=16, steps=20)))
         ```
     """
+    from ..fitting.plan import Diverged
     from ..training.fit import fit
-    from ..training.plan import Diverged
     from .outputs import writing
     from .subjects import observations
 

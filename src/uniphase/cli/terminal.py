@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..diagnosis.report import Report
+    from ..fitting.plan import Progress
     from ..lab.engine import Estimate, Progress as Standing
-    from ..training.plan import Progress
 
 METRICS = {"mse": "MSE", "snr_db": "SNR dB", "psnr_db": "PSNR dB", "ssim": "SSIM"}
 # Between two lines of progress if the output is not a terminal.

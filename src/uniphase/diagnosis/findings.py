@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..initialization.moments import Moments
+from ..initialization.schemes import OUTPUT_SCALE
 from .measurements import ChainMeasurement, LayerMeasurement
 
 Severity = Literal["ok", "warn", "bad"]
@@ -33,7 +34,7 @@ class Finding(NamedTuple):
     - `severity`: "ok", "warn" or "bad".
     - `value`: what the network has.
     - `low`, `high`: the range that is right: what uniform-phase networks of its size have on the same samples, and for
-        factors also what the data have, which is 1.
+        factors also what the data have, which is 1. An output may be as small as that of a default fit at its start.
     - `words`: the verdict in words.
     """
 
@@ -91,7 +92,7 @@ def find(
             words = f"{_plain(judged.value)} standard deviations from the data's"
             words += "" if judged.severity == "ok" else ": the first steps only correct the offset"
         else:
-            judged = _judge_factor(values, normal)
+            judged = _judge_factor(values, normal, OUTPUT_SCALE if item == "output covariance" else 1.0)
             words = _growth_words(item, judged, depth) if item in _GROWTH else _matching_words(item, judged)
         findings.append(Finding(item, judged.severity, judged.value, judged.low, judged.high, words))
     return tuple(findings)
@@ -116,12 +117,15 @@ class _Judgement(NamedTuple):
         return self.value > self.target
 
 
-def _judge_factor(values: np.ndarray, references: np.ndarray) -> _Judgement:
-    """A factor is right where the references are, at 1, and in between; elsewhere it is wrong if it is large enough."""
+def _judge_factor(values: np.ndarray, references: np.ndarray, least: float) -> _Judgement:
+    """A factor is right where the references are, at 1, and in between; elsewhere it is wrong if it is large enough.
+
+    `least` times as much is right as well: the output of a network that is to be trained starts small.
+    """
     logs, found = np.log(references), np.log(values)  # (references, entries) and (entries,)
     center, reach = logs.mean(axis=0), _SPREAD * logs.std(axis=0, ddof=1)
-    low, high = np.minimum(center - reach, 0), np.maximum(center + reach, 0)
-    target = np.clip(found, np.minimum(center, 0), np.maximum(center, 0))
+    low, high = np.minimum(center - reach, 0) + math.log(least), np.maximum(center + reach, 0)
+    target = np.clip(found, np.minimum(center, 0) + math.log(least), np.maximum(center, 0))
     deviation = np.abs(found - target)
     outside = (found < low) | (found > high)
     worst = int(np.argmax(np.where(outside, deviation, -1.0) if outside.any() else deviation))

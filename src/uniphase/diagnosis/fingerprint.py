@@ -14,7 +14,7 @@ import numpy as np
 from ..initialization.blueprint import LayerPlan
 from ..initialization.distributions import ColumnNormal, Constant, Distribution, Normal, RowNormal, Uniform
 from ..initialization.moments import Moments
-from ..initialization.schemes import SCHEMES, cvp26_0, cvp26_1, siren, sm20, tanh_pe, uniform_phase
+from ..initialization.schemes import OUTPUT_SCALE, SCHEMES, cvp26_0, cvp26_1, siren, sm20, tanh_pe, uniform_phase
 from .chain import LayerReading
 
 # How often the true scheme is missed. Wrong ones have p-values that are smaller by many orders of magnitude.
@@ -125,11 +125,11 @@ def _sine_candidates(
         return
     if first.activation != "sine":
         return
-    matched = _Candidate("uniform-phase, matched to this signal", uniform_phase(moments, **size).layers)
-    if _fit(layers, matched.layers) < _MISSED:
+    matched = [uniform_phase(moments, **size, output_scale=scale).layers for scale in (1.0, OUTPUT_SCALE)]
+    yield from (_Candidate("uniform-phase, matched to this signal", plans) for plans in matched)
+    if all(_fit(layers, plans) < _MISSED for plans in matched):
         own = uniform_phase(_own_moments(first, last), **size)
-        matched = _Candidate("uniform-phase, matched to another signal", own.layers)
-    yield matched
+        yield _Candidate("uniform-phase, matched to another signal", own.layers)
     # The input weights are U(±ω/d). An ω that the network does not keep by itself shows in their largest entry.
     omega = first.omega if first.omega != 1 else float(np.abs(first.weight).max()) * sizes[0] or 1.0
     hidden_omega = layers[1].omega if depth else 1.0

@@ -83,6 +83,16 @@ ACTIVATIONS: dict[str, Activation] = {
         ),
         Activation("tanh", "tanh({})", np.tanh, lambda z: 1 - np.tanh(z) ** 2, "jax.numpy:tanh", "torch:tanh", "tanh"),
         Activation(
+            "sigmoid",
+            "sigmoid({})",
+            _gate,
+            lambda z: _gate(z) * (1 - _gate(z)),
+            "jax.nn:sigmoid",
+            "torch:sigmoid",
+            "sigmoid",
+            0.25,
+        ),
+        Activation(
             "silu",
             "silu({})",
             lambda z: z * _gate(z),

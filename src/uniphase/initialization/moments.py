@@ -106,6 +106,11 @@ def estimate_moments(field: Field, *, epsilon: float | None = None, noise: float
         estimate_moments(Grid(np.sin(40 * x)[:, None], align="corners")).structure_tensor  # close to 40²
         ```
     """
+    if not isinstance(field, Grid | Points):
+        raise ValueError(
+            f"field is a {type(field).__name__}; pass Grid(values) with values of shape (*shape, channels), or "
+            "Points(positions, values)"
+        )
     if epsilon is not None and not epsilon > 0:
         raise ValueError(f"epsilon is {epsilon}; it must be positive, so that constant channels can be inverted")
     require_noise(noise)

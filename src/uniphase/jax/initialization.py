@@ -34,7 +34,9 @@ def initialize(
     - `moments`: those of the signal. Schemes that use no data need none.
     - `scheme`: a name in `uniphase.SCHEMES`.
     - `key`: the randomness.
-    - `options`: of the scheme. Its `omega` and `hidden_omega` default to those of the model.
+    - `options`: of the scheme. Its `omega` and `hidden_omega` default to those of the model, and the `output_scale` of
+        uniform-phase to 0.05: the model then starts near the mean of the signal, from where it trains better. With
+        `output_scale=1.0` its outputs have the covariance of the signal, as in the paper.
 
     **Returns:**
 
@@ -49,8 +51,8 @@ def initialize(
         siren = initialize(siren, estimate_moments(field), key=jax.random.key(1))
         ```
     """
-    layers = read_layers(model)
-    plans = fitting_plans(layers, moments, get_scheme(scheme), **options)
+    layers, chosen = read_layers(model), get_scheme(scheme)
+    plans = fitting_plans(layers, moments, chosen, **{**chosen.fit, **options})
     require_whole(model, layers)
     keys = jax.random.split(key, len(layers))
     return replace_arrays(model, [_draw_layer(*each) for each in zip(layers, plans, keys, strict=True)])

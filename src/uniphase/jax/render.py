@@ -1,10 +1,7 @@
 """Rendering: a network's values and derivatives on a grid of any size, in chunks of bounded memory."""
 
-import functools
 import math
-import operator
 from collections.abc import Sequence
-from typing import Literal
 
 import equinox as eqx
 import jax
@@ -12,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..signals.fields import Align, Extent, Field, Grid, Sampling
+from ..fitting.pictures import camera_options
+from ..signals.fields import Align, Extent, Field, Grid
 from ..signals.metrics import Metrics, evaluate
+from ..signals.views import Derivative, View, grid_frame, require_grid
 from ..storage.network_file import Domain
 from .derivatives import gradient, laplacian
 from .network import Network, dtype_of, evaluate_rows, require_vectors, widest_layer
-
-Derivative = Literal["gradient", "laplacian"]
 
 # Memory for the activations of a chunk. Larger ones leave the cache, and take up to half as long again on a CPU.
 _CHUNK_BYTES = 1 << 23
@@ -70,24 +67,28 @@ def render(
         ```
     """
     require_vectors(network)
-    shape, dtype = tuple(map(operator.index, shape)), dtype_of(network)
-    in_size = getattr(network, "in_size", len(shape))
-    _require_axes(shape, in_size)
-    if derivative not in (None, "gradient", "laplacian"):
-        raise ValueError(f"derivative is {derivative!r}; it must be None, 'gradient' or 'laplacian'")
-    _require_grid(shape, align)
-    spans = _intervals("extents", extents, in_size) if region is None else _intervals("region", region, in_size)
-    middle, half_step = _frame(shape, spans, align, dtype)
+    view = View.of(
+        shape,
+        getattr(network, "in_size", len(shape)),
+        extents=extents,
+        align=align,
+        region=region,
+        derivative=derivative,
+        average=average,
+        nodes=nodes,
+    )
+    dtype = dtype_of(network)
+    middle, half_step = jnp.asarray(view.middle, dtype), jnp.asarray(view.half_step, dtype)
+    rule = None if view.offsets is None else (jnp.asarray(view.offsets, dtype), jnp.asarray(view.weights, dtype))
 
     out = eqx.filter_eval_shape(_evaluate, network, middle[None], derivative)
-    samples = math.prod(shape)
+    samples = math.prod(view.shape)
     values = np.empty((samples, *out.shape[1:]), out.dtype)
-    size = _chunk_size(network, samples, len(shape), derivative)
-    rule = _quadrature(_per_axis(nodes, len(shape)), dtype) if average else None
+    size = _chunk_size(network, samples, len(view.shape), derivative)
     for start in range(0, samples, size):
-        chunk = _render_chunk(network, jnp.int32(start), size, shape, middle, half_step, derivative, rule)
+        chunk = _render_chunk(network, jnp.int32(start), size, view.shape, middle, half_step, derivative, rule)
         values[start : start + size] = np.asarray(chunk)[: samples - start]
-    return values.reshape(*shape, *out.shape[1:])
+    return values.reshape(*view.shape, *out.shape[1:])
 
 
 def render_domain(
@@ -118,24 +119,8 @@ def render_domain(
         corner = render_domain(network, Domain.of(field), (64, 64), region=(-1.0, -0.9))  # of points
         ```
     """
-    axes = len(domain.extents)
-    shape = tuple(map(operator.index, shape))
-    _require_axes(shape, axes)
-    spans = _intervals("region", domain.extents if region is None else region, axes)
-    fitted = shape if domain.shape is None else domain.samples_within(spans)  # scattered points have no larger cells
-    needed = camera_nodes(fitted, shape, "averages" if average else domain.sampling)
-    if average:
-        needed = tuple(max(4, n) for n in needed)
-    return render(
-        network,
-        shape,
-        extents=domain.extents,
-        align=domain.align,
-        region=spans,
-        derivative=derivative,
-        average=max(needed) > 1 if average is None else average,
-        nodes=needed if nodes is None else nodes,
-    )
+    options = camera_options(domain, shape, region=region, average=average, nodes=nodes)
+    return render(network, shape, derivative=derivative, **options)
 
 
 def grid_positions(
@@ -162,18 +147,9 @@ def grid_positions(
         grid_positions(jnp.array([0, 3]), field.shape, field.extents, field.align)  # field.coordinates()[[0, 3]]
         ```
     """
-    _require_grid(shape, align)
+    require_grid(shape, align)
     dtype = jnp.dtype(jnp.result_type(float) if dtype is None else dtype)
-    return _positions(indices, shape, *_frame(shape, extents, align, dtype))
-
-
-def _frame(
-    shape: tuple[int, ...], extents: tuple[Extent, ...], align: Align, dtype: jnp.dtype
-) -> tuple[Float[Array, " in_size"], Float[Array, " in_size"]]:
-    """The middle of every axis and half the distance between its samples, both from float64."""
-    low, high = np.asarray(extents, np.float64).T
-    cells = np.asarray(shape) - (align == "corners")
-    return jnp.asarray((low + high) / 2, dtype), jnp.asarray((high - low) / (2 * cells), dtype)
+    return _positions(indices, shape, *(jnp.asarray(each, dtype) for each in grid_frame(shape, extents, align)))
 
 
 def _positions(indices: Array, shape: tuple[int, ...], middle: Array, half_step: Array) -> Array:
@@ -206,45 +182,6 @@ def _render_chunk(
 
     like = eqx.filter_eval_shape(_evaluate, network, centers, derivative)
     return jax.lax.scan(add_node, jnp.zeros(like.shape, like.dtype), rule)[0]
-
-
-def _per_axis(nodes: int | Sequence[int], axes: int) -> tuple[int, ...]:
-    each = (nodes,) * axes if isinstance(nodes, int) else tuple(nodes)
-    if len(each) != axes or min(each) < 1:
-        raise ValueError(f"nodes is {nodes}; pass a positive number, or one for each of {axes} coordinates")
-    return each
-
-
-def _quadrature(nodes: tuple[int, ...], dtype: jnp.dtype) -> tuple[Float[Array, "n axes"], Float[Array, " n"]]:
-    """Positions in the cell [-1, 1]ᵈ and their weights, by Gauss and Legendre along every axis."""
-    positions, weights = zip(*map(np.polynomial.legendre.leggauss, nodes), strict=True)
-    offsets = np.stack(np.meshgrid(*positions, indexing="ij"), axis=-1).reshape(-1, len(nodes))
-    products = functools.reduce(np.multiply.outer, [w / 2 for w in weights])
-    return jnp.asarray(offsets, dtype), jnp.asarray(products.ravel(), dtype)
-
-
-def camera_nodes(fitted: Sequence[float | int], shape: Sequence[int], sampling: Sampling) -> tuple[int, ...]:
-    """How to render what a camera would see: the `nodes` along each axis, 1 where points are right.
-
-    **Arguments:**
-
-    - `fitted`: how many samples of the fitted field there are along each axis of what is rendered.
-    - `shape`: how many samples are rendered.
-    - `sampling`: as what the samples were fitted. Larger cells are always averaged over, and smaller ones never.
-
-    !!! example
-        ```python
-        camera_nodes((512, 512), (64, 64), "points")  # (18, 18), for a thumbnail
-        camera_nodes((512, 512), (2048, 2048), "averages")  # (1, 1), for a magnification
-        ```
-    """
-
-    def along(ratio: float) -> int:
-        if ratio > 1.01:
-            return math.ceil(2 * ratio) + 2
-        return 4 if ratio > 0.99 and sampling == "averages" else 1
-
-    return tuple(along(n / m) for n, m in zip(fitted, shape, strict=True))
 
 
 def _evaluate(network: Network, x: Float[Array, "n in_size"], derivative: Derivative | None) -> Array:
@@ -303,28 +240,3 @@ def _chunk_size(network: Network, samples: int, in_size: int, derivative: Deriva
     arrays = {None: 1, "gradient": 1 + in_size, "laplacian": 2 + in_size}[derivative]
     bytes_per_sample = 2 * widest_layer(network) * arrays * dtype_of(network).itemsize  # inputs and outputs of a layer
     return math.ceil(samples / math.ceil(samples * bytes_per_sample / _CHUNK_BYTES))
-
-
-def _require_axes(shape: tuple[int, ...], in_size: int) -> None:
-    if len(shape) != in_size or not shape or min(shape) < 1:
-        raise ValueError(
-            f"shape is {shape}, but the network has {in_size} coordinates; pass a positive number for each"
-        )
-
-
-def _require_grid(shape: tuple[int, ...], align: str) -> None:
-    if align not in ("centers", "corners"):
-        raise ValueError(f"align is {align!r}; it must be 'centers' or 'corners'")
-    if align == "corners" and 1 in shape:
-        raise ValueError(f"shape is {shape}, but align='corners' includes both ends; pass at least 2 along each axis")
-    if math.prod(shape) >= 2**31:
-        raise ValueError(f"shape is {shape}, or {math.prod(shape):,} samples; cut it into regions of fewer than 2³¹")
-
-
-def _intervals(name: str, intervals: Extent | Sequence[Extent], axes: int) -> tuple[Extent, ...]:
-    array = np.asarray(intervals, dtype=np.float64)
-    if array.shape not in ((2,), (axes, 2)) or not np.isfinite(array).all() or (array[..., 0] >= array[..., 1]).any():
-        raise ValueError(
-            f"{name} is {intervals!r}; pass a finite (low, high) with low < high, or one for each of {axes} coordinates"
-        )
-    return tuple((float(low), float(high)) for low, high in np.broadcast_to(array, (axes, 2)))

@@ -77,6 +77,7 @@ class Grid:
         stored: str | None = None,
         sampling: Sampling = "points",
     ):
+        _require_channels_last(values)
         values = _numeric("values", values)
         if values.ndim < 2:
             raise ValueError(
@@ -315,7 +316,22 @@ def _per_axis_extents(extents: Extent | Sequence[Extent], axes: int) -> tuple[Ex
     return tuple((float(low), float(high)) for low, high in array)
 
 
+def _is_tensor(array) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def _require_channels_last(values) -> None:
+    """PyTorch's images have their channels first; what would then be the channels is an axis of the image."""
+    if _is_tensor(values) and values.ndim > 2 and values.shape[0] in (1, 3, 4) and values.shape[-1] > 4:
+        raise ValueError(
+            f"values is a tensor of shape {tuple(values.shape)}, whose channels seem to be first; pass "
+            "values.movedim(0, -1), or values.numpy() if the last axis is the channels"
+        )
+
+
 def _numeric(name: str, array) -> np.ndarray:
+    if _is_tensor(array) and (array.requires_grad or array.device.type != "cpu"):
+        raise ValueError(f"{name} is a tensor with gradients, or on {array.device}; pass {name}.detach().cpu()")
     array = np.asanyarray(array)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} has dtype {array.dtype}; convert it to real numbers, e.g. {name}.astype('float32')")

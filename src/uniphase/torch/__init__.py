@@ -9,9 +9,12 @@ try:
 except ImportError as error:
     raise ImportError('uniphase.torch needs PyTorch; pip install "uniphase[torch]"') from error
 
+from . import init as init
 from .batches import draw_batch as draw_batch
+from .derivatives import gradient as gradient, laplacian as laplacian
 from .diagnostics import diagnose as diagnose
 from .files import load_network as load_network, save_network as save_network
+from .fit import fit as fit
 from .initialization import (
     cvp26_0_ as cvp26_0_,
     cvp26_1_ as cvp26_1_,
@@ -26,23 +29,38 @@ from .initialization import (
 )
 from .network import CoordinateMLP as CoordinateMLP
 from .optimizers import UnitMuon as UnitMuon, param_groups as param_groups
-from .reading import Chain as Chain, ReadLayer as ReadLayer, read_layers as read_layers
+from .reading import (
+    Chain as Chain,
+    ReadLayer as ReadLayer,
+    StatedLayers as StatedLayers,
+    read_layers as read_layers,
+)
+from .render import evaluate_network as evaluate_network, render as render
+from .result import Fit as Fit
 
 __all__ = [
     "Chain",
     "CoordinateMLP",
+    "Fit",
     "ReadLayer",
+    "StatedLayers",
     "UnitMuon",
     "cvp26_0_",
     "cvp26_1_",
     "diagnose",
     "draw_batch",
+    "evaluate_network",
+    "fit",
     "gelu_",
+    "gradient",
+    "init",
     "initialize_",
+    "laplacian",
     "load_network",
     "param_groups",
     "read_layers",
     "relu_",
+    "render",
     "save_network",
     "silu_",
     "siren_",

@@ -1,13 +1,18 @@
 """Diagnosis of PyTorch models: the model is read as a chain of layers, and the chain is examined."""
 
+from dataclasses import replace
+
+import numpy as np
+import torch
 from torch import Tensor
 
 from ..diagnosis.chain import LayerReading
 from ..diagnosis.examination import examine
 from ..diagnosis.report import Report
 from ..initialization.moments import Moments
-from ..signals.fields import Field
-from .reading import Model, ReadLayer, read_layers
+from ..initialization.squashing import transform_moments
+from ..signals.fields import Field, Grid, Points
+from .reading import AffineMap, Chain, Model, ReadLayer, read_layers
 
 
 def diagnose(model: Model, field: Field, moments: Moments | None = None, *, seed: int = 0) -> Report:
@@ -15,8 +20,7 @@ def diagnose(model: Model, field: Field, moments: Moments | None = None, *, seed
 
     **Arguments:**
 
-    - `model`: as for `initialize_`: a module of linear layers with activations between them, or for one that cannot be
-        read, a list of `(linear, activation, omega)`.
+    - `model`: as for `initialize_`, without sums of layers.
     - `field`: the signal that it will be trained on.
     - `moments`: of the signal. Default: estimated from the field.
     - `seed`: of the samples that are measured, and of the networks that it is compared to.
@@ -30,14 +34,66 @@ def diagnose(model: Model, field: Field, moments: Moments | None = None, *, seed
         print(diagnose(model, field))
         ```
     """
-    layers = [_reading(layer) for layer in read_layers(model).layers]
-    return examine(layers, field, moments, fix="uniphase.torch.initialize_(model, moments)", seed=seed)
+    chain = read_layers(model)
+    _require_no_sums(chain)
+    outer = _outer_map(chain)
+    if not outer.is_identity:  # what stands behind the last activation is a choice of units for the values
+        scale, shift = 1 / outer.scale.numpy(), -(outer.shift / outer.scale).numpy()
+        field = _with_values(field, scale * field.values + shift)
+        ones = np.ones(field.in_size)
+        moments = None if moments is None else transform_moments(moments, ones, scale, shift)
+    return examine(_readings(chain), field, moments, fix="uniphase.torch.initialize_(model, moments)", seed=seed)
+
+
+def _require_no_sums(chain: Chain) -> None:
+    for layer in chain.layers:
+        if len(layer.inputs) > 1:
+            raise ValueError(
+                f"layer {layer.name!r} takes a sum of {len(layer.inputs)} layers, and the doctor examines chains "
+                "without sums; uniphase.torch.initialize_(model, moments) takes the model as it is"
+            )
+
+
+def _outer_map(chain: Chain) -> AffineMap:
+    """What follows the last activation, if there is one at the end."""
+    if chain.squash is not None:
+        return chain.squash.after
+    return AffineMap.identity(chain.out_size) if chain.layers[-1].activation == "linear" else chain.after
+
+
+def _readings(chain: Chain) -> list[LayerReading]:
+    """The layers with all maps of positions and outputs folded into their weights and biases."""
+    first, *others = [_reading(layer) for layer in chain.layers]
+    weight, scale, shift = first.weight, chain.before.scale.numpy(), chain.before.shift.numpy()
+    first = replace(first, weight=weight * scale, bias=_added(first.bias, weight @ shift))
+    layers = [first, *others]
+    last = layers[-1]
+    if last.activation == "linear":
+        scale, shift = chain.after.scale.numpy(), chain.after.shift.numpy()
+        bias = None if last.bias is None else scale * last.bias
+        name = "linear" if chain.squash is None else chain.squash.activation
+        layers[-1] = replace(last, weight=scale[:, None] * last.weight, bias=_added(bias, shift), activation=name)
+    return layers
 
 
 def _reading(layer: ReadLayer) -> LayerReading:
-    bias = None if layer.bias is None else _to_numpy(layer.bias)
-    return LayerReading(layer.name, _to_numpy(layer.weight), bias, layer.activation, layer.omega)
+    sign = 1.0 if layer.omega > 0 else -1.0
+    bias = None if layer.bias is None else sign * _to_numpy(layer.bias)
+    if layer.shift is not None:
+        bias = _added(bias, _to_numpy(layer.shift) / abs(layer.omega))
+    weight = sign * layer.gain * _to_numpy(layer.weight)
+    return LayerReading(layer.name, weight, bias, layer.activation, abs(layer.omega))
 
 
-def _to_numpy(tensor: Tensor):
-    return tensor.detach().cpu().double().numpy()
+def _added(bias: np.ndarray | None, shift: np.ndarray) -> np.ndarray | None:
+    return bias if not shift.any() else shift if bias is None else bias + shift
+
+
+def _with_values(field: Field, values: np.ndarray) -> Field:
+    if isinstance(field, Points):
+        return Points(field.positions, values)
+    return Grid(values, extents=field.extents, align=field.align)
+
+
+def _to_numpy(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().to("cpu", torch.float64).numpy()

@@ -1,5 +1,8 @@
 """Network files: a `CoordinateMLP` as a `.uniphase` file, which the JAX side reads and writes as well."""
 
+import copy
+from typing import cast
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -7,8 +10,9 @@ from torch import Tensor
 from ..initialization.blueprint import Blueprint
 from ..signals.paths import FilePath
 from ..storage.network_file import NOT_THE_BLUEPRINT, NetworkFile, read_network, write_network
+from ..storage.quantization import dequantize_tensors, quantize_tensors
 from ..storage.structure import read_structure, same_structure
-from .network import CoordinateMLP
+from .network import CoordinateMLP, Layer
 
 
 def save_network(path: FilePath, file: NetworkFile[CoordinateMLP]) -> None:
@@ -27,8 +31,7 @@ def save_network(path: FilePath, file: NetworkFile[CoordinateMLP]) -> None:
     """
     if not same_structure(read_structure(file.network), file.blueprint):
         raise ValueError(f"{path}: {NOT_THE_BLUEPRINT}")
-    tensors = {name: _to_numpy(path, name, tensor) for name, tensor in file.network.state_dict().items()}
-    write_network(path, file, tensors, "torch")
+    write_network(path, file, _numpy_arrays(path, file.network), "torch")
 
 
 def load_network(path: FilePath, *, device: torch.device | str | None = None) -> NetworkFile[CoordinateMLP]:
@@ -54,7 +57,22 @@ def load_network(path: FilePath, *, device: torch.device | str | None = None) ->
         network.load_state_dict(state, assign=True)
         return network
 
-    return read_network(path, build)
+    file = read_network(path, build)
+    for layer, plan in zip(file.network.layers.children(), file.blueprint.layers, strict=True):
+        cast(Layer, layer).laws = plan.weight, plan.bias  # it was built with zeros
+    return file
+
+
+def quantized_network(network: CoordinateMLP, bits: int) -> CoordinateMLP:
+    """The network that a file with these `bits` gives back."""
+    stored = quantize_tensors(_numpy_arrays("bits", network), read_structure(network), bits)
+    rounded = copy.deepcopy(network)
+    rounded.load_state_dict({name: torch.tensor(tensor) for name, tensor in dequantize_tensors(stored).items()})
+    return rounded
+
+
+def _numpy_arrays(path: FilePath, network: CoordinateMLP) -> dict[str, np.ndarray]:
+    return {name: _to_numpy(path, name, tensor) for name, tensor in network.state_dict().items()}
 
 
 def _to_numpy(path: FilePath, name: str, tensor: Tensor) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -33,13 +34,21 @@ class Layer(nn.Module):
     def __init__(self, plan: LayerPlan, *, dtype: torch.dtype, device: torch.device, generator: torch.Generator | None):
         super().__init__()
         self.activation, self.omega, self.role, self.trainable = plan.activation, plan.omega, plan.role, plan.trainable
+        self.laws = plan.weight, plan.bias
         self._function = activation_function(plan.activation)  # found here, as torch.compile does not follow imports
-        for name, law, shape in (("weight", plan.weight, (plan.rows, plan.columns)), ("bias", plan.bias, (plan.rows,))):
+        shapes = (plan.rows, plan.columns), (plan.rows,)
+        for name, law, shape in zip(("weight", "bias"), self.laws, shapes, strict=True):
             tensor = None if law is None else draw(law, shape, dtype, device, generator)
             if plan.trainable:
                 self.register_parameter(name, None if tensor is None else nn.Parameter(tensor))
             else:
                 self.register_buffer(name, tensor)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights and the biases again, in place."""
+        for tensor, law in zip((self.weight, self.bias), self.laws, strict=True):
+            if tensor is not None and law is not None:
+                fill_(tensor, law, generator=generator)
 
     def forward(self, x: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch out_size"]:
         columns = self.weight.shape[1]
@@ -90,6 +99,22 @@ class CoordinateMLP(nn.Module):
         self.layers = nn.Sequential(*layers)
         self.in_size, self.out_size, self.width = blueprint.in_size, blueprint.out_size, blueprint.width
 
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw all weights and biases again, in place; on the device meta they must have been given memory before.
+
+        **Arguments:**
+
+        - `generator`: the randomness. Default: PyTorch's own. Its numbers are those of a new network.
+
+        !!! example
+            ```python
+            network = CoordinateMLP(sm20((2, 3), width=64, depth=2), device="meta")
+            network.to_empty(device="cpu").reset_parameters()
+            ```
+        """
+        for layer in self.layers.children():
+            cast(Layer, layer).reset_parameters(generator)
+
     def forward(self, x: Float[Tensor, "*batch in_size"]) -> Float[Tensor, "*batch out_size"]:
         if x.ndim == 0 or x.shape[-1] != self.in_size:
             raise ValueError(
@@ -97,6 +122,13 @@ class CoordinateMLP(nn.Module):
                 f"pass (*batch, {self.in_size}), with a row for each position"
             )
         return self.layers(x)
+
+
+@torch.no_grad()
+def fill_(tensor: Tensor, law: Distribution, *, factor: float = 1.0, generator: torch.Generator | None = None) -> None:
+    """Draw a tensor in place, and multiply it by a factor."""
+    sample = draw(law, tuple(tensor.shape), tensor.dtype, tensor.device, generator)
+    tensor.copy_(sample if factor == 1 else factor * sample)
 
 
 def draw(

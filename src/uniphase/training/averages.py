@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 from numpy.typing import ArrayLike
 
+from ..fitting.observations import LEAST_LOSS, loss_unit
 from ..initialization.moments import Moments, estimate_moments
 from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
@@ -31,7 +32,7 @@ from ..signals.fields import Extent, Grid, Points, taken_range
 from ..signals.metrics import Metrics, evaluate, metrics_of_error
 from .regions import Cells, Regions, draw_several
 from .sampling import Samples, replicate
-from .terms import Observations, PositionMoments, loss_unit
+from .terms import Observations, PositionMoments
 
 # Positions that the mean over a region is measured by after a fit.
 _DRAWS = 64
@@ -78,7 +79,7 @@ class Averages(Observations):
     noise: float = 0.0
     draws: int = 2
 
-    least_loss: ClassVar[float] = 0.01
+    least_loss: ClassVar[float] = LEAST_LOSS["averages"]
 
     def __post_init__(self):
         require_noise(self.noise)

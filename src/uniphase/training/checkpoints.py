@@ -70,6 +70,17 @@ def load_state(path: FilePath, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     return jax.tree.unflatten(jax.tree.structure(like), leaves), header
 
 
+class TreeFiles:
+    """`save_state` and `load_state` for the loop. Of several processes, the first writes."""
+
+    def save(self, path: FilePath, tree: PyTree, header: Mapping[str, Any]) -> None:
+        if jax.process_index() == 0:
+            save_state(path, tree, header)
+
+    def load(self, path: FilePath, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
+        return load_state(path, like)
+
+
 def _describe(tree: PyTree) -> list[str]:
     """Where every leaf stands and what it is, to tell trees apart."""
     descriptions = []

@@ -3,12 +3,9 @@
 The rule is `default_recipe`: Muon in the units of the signal, at a rate that depends on the depth alone.
 """
 
-import difflib
 import inspect
 import math
-import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -19,6 +16,19 @@ import optax
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
+from ..fitting.arguments import (
+    as_field,
+    counted,
+    keywords,
+    require_channels,
+    require_limits,
+    require_moments,
+    require_options,
+    require_sampling,
+)
+from ..fitting.loop import Checkpoint, State, Training
+from ..fitting.plan import FallingPlan, Progress, progress_line
+from ..fitting.result import kept
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
 from ..initialization.schemes import get_scheme, require_omega
@@ -36,23 +46,17 @@ from ..recipe import (
     default_size,
     position_moments,
 )
-from ..signals.arrays import array
-from ..signals.datasets import load
-from ..signals.fields import Extent, Field, Grid, Points, Sampling
+from ..signals.fields import Extent, Field, Grid, Sampling
 from ..signals.metrics import Metrics, evaluate
 from ..signals.paths import FilePath
 from .averages import Averages
+from .checkpoints import TreeFiles
 from .identity import identify
-from .loop import Checkpoint, State, Training
 from .optimizers import as_arrays, muon_in_units
-from .plan import FallingPlan, Progress
 from .result import Fit
 from .sampling import replicate
-from .step import Problem, initial_state, split_network
+from .step import CompiledSteps, Problem, initial_state, split_network
 from .terms import Observations, Terms, Values, as_terms, prepare
-
-# Predictions of more numbers are not kept with a fit.
-_KEPT = 1 << 25
 
 
 @overload
@@ -151,22 +155,13 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
     """
     if terms is None and isinstance(network, eqx.Module):
         raise ValueError("fit got a network but no terms; call fit(network, field)")
-    _require_options(options, alone=terms is None)
+    if terms is None:
+        require_options(options, _OF_SIGNAL, _OF_NETWORK, "fit(network, terms)")
+    else:
+        require_options(options, _OF_NETWORK, _OF_SIGNAL, "fit(signal)")
     if "seed" in options:
         options["seed"] = as_seed(options["seed"])
     return _fit_signal(network, **options) if terms is None else _fit_network(network, terms, **options)
-
-
-def _require_options(options: Mapping[str, Any], *, alone: bool) -> None:
-    """Raise an error for options that `fit` does not have, or not for a signal alone or for a network."""
-    known, others = (_OF_SIGNAL, _OF_NETWORK) if alone else (_OF_NETWORK, _OF_SIGNAL)
-    for name in options:
-        if name in others and name not in known:
-            raise TypeError(f"{name} is an option of fit({'network, terms' if alone else 'signal'}) only; leave it out")
-        if name not in known:
-            closest = " or ".join(difflib.get_close_matches(name, known))
-            fix = f"did you mean {closest}?" if closest else f"its options are {', '.join(known)}"
-            raise TypeError(f"fit has no option {name!r}; {fix}")
 
 
 def _fit_signal(
@@ -185,7 +180,7 @@ def _fit_signal(
     **options: Any,
 ) -> Fit:
     require_omega(omega, [scheme])
-    field = _as_field(signal, size)
+    field = as_field(signal, size)
     values = Values(field, moments, noise)
     default_width, default_depth = default_size(field)
     chosen = get_scheme(scheme)
@@ -199,7 +194,7 @@ def _fit_signal(
     )
     network = CoordinateMLP(blueprint, key=jax.random.key(seed))
     if progress and "callback" not in options:
-        options["callback"] = _progress_line
+        options["callback"] = progress_line
     samples = default_sampling(field, blueprint.parameters) if samples is None else samples
     term = observe(field, samples, values.signal_moments, noise)
     return _fit_network(network, term, seed=seed, blueprint=blueprint, **options)
@@ -207,25 +202,8 @@ def _fit_signal(
 
 def observe(field: Field, samples: Sampling, moments: Moments | None = None, noise: float = 0.0) -> Values | Averages:
     """The samples of a field as what they are fitted as: `Values`, or `Averages` over their cells."""
-    if samples not in ("points", "averages"):
-        raise ValueError(f"samples is {samples!r}; it must be 'points' or 'averages'")
+    require_sampling(samples)
     return Averages(field, None, moments, noise) if samples == "averages" else Values(field, moments, noise)
-
-
-def _as_field(signal: Any, size: int | None) -> Field:
-    if isinstance(signal, Grid | Points):
-        if size is not None:
-            raise ValueError(f"size is {size}, but a field is not resized; load the signal at that size")
-        return signal
-    if isinstance(signal, str | os.PathLike):
-        return load(signal, size=size)
-    return array(signal, size=size)
-
-
-def _progress_line(progress: Progress) -> None:
-    """One line, written over itself."""
-    line = f"step {progress.step}/{progress.steps}  SNR {progress.snr_db:.2f} dB  {progress.seconds_left:.0f} s left"
-    print(f"\r{line:<60}", end="" if progress.stop is None else "\n", file=sys.stderr, flush=True)
 
 
 def _fit_network(
@@ -247,10 +225,7 @@ def _fit_network(
     checkpoint_seconds: float = 10.0,
     resume: bool = False,
 ) -> Fit:
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds is {seconds}; it must be positive")
-    if target_db is not None and not math.isfinite(target_db):
-        raise ValueError(f"target_db is {target_db}; it must be finite")
+    require_limits(seconds, target_db)
     known = tuple(_with_moments(term, moments) for term in as_terms(terms))
     observed = next((term for term in known if isinstance(term, Values | Averages)), None)
     for term in known:
@@ -268,7 +243,8 @@ def _fit_network(
     plan = _plan(known, observed, recipe, seconds, target_db, callback)
     identity = "" if checkpoint is None else identify(recipe, seed, network, known, settings, optimizer)
     losses = np.full(recipe.steps, np.nan, dtype)
-    training = Training(problem, plan, seed, losses, Checkpoint(checkpoint, checkpoint_seconds, identity))
+    file = Checkpoint(checkpoint, checkpoint_seconds, identity, TreeFiles())
+    training = Training(CompiledSteps(problem, seed), plan, losses, file)
     state = State(parameters, initial_state(problem, parameters))
     state, stop = training.run(training.checkpoint.restore(state, losses) if resume else state)
     fitted = eqx.combine(state.parameters, frozen, static)
@@ -290,18 +266,14 @@ def _fit_network(
         "averages" if averages else "points",
         None if observed is None else observed.signal_moments,
         blueprint,
-        _kept(prediction),
-        _kept(test_prediction),
+        kept(prediction),
+        kept(test_prediction),
     )
 
 
 def _measure(network: Network, field: Field, averages: bool) -> tuple[np.ndarray, Metrics]:
     prediction = predict(network, field, average=averages and isinstance(field, Grid))
     return prediction, evaluate(prediction, field)
-
-
-def _kept(prediction: np.ndarray | None) -> np.ndarray | None:
-    return prediction if prediction is not None and prediction.size <= _KEPT else None
 
 
 def _plan(
@@ -339,10 +311,6 @@ def _with_moments(term: Any, moments: Moments | None) -> Any:
     return term
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _require_sizes(network: Network, field: Values | Averages) -> None:
     """The network takes the field's coordinates, and gives its channels."""
     require_vectors(network)
@@ -352,21 +320,11 @@ def _require_sizes(network: Network, field: Values | Averages) -> None:
     except Exception as error:  # a user's network may raise anything
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
-            f"the field has {_counted(field.in_size, 'coordinate')}, but the network does not accept such positions "
+            f"the field has {counted(field.in_size, 'coordinate')}, but the network does not accept such positions "
             f"({reason}); draw it from the moments of the field"
         ) from error
-    if found != field.out_size:
-        raise ValueError(
-            f"the network has {_counted(found, 'channel')}, but the field has {field.out_size}; draw it from the "
-            "moments of the field"
-        )
-    moments = field.moments
-    if moments is not None and (moments.in_size, moments.out_size) != (field.in_size, field.out_size):
-        raise ValueError(
-            f"moments are those of {_counted(moments.in_size, 'coordinate')} and "
-            f"{_counted(moments.out_size, 'channel')}, but the field has {field.in_size} and {field.out_size}; pass "
-            "its own, or leave them out"
-        )
+    require_channels("network", found, field)
+    require_moments(field.moments, field.in_size, field.out_size)
 
 
 def _require_test(network: Network, test: Field | None) -> None:
@@ -432,14 +390,9 @@ class RecipeRule:
         return optax.chain(direction, optax.scale(-1.0))
 
 
-def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    parameters = inspect.signature(function).parameters.values()
-    return {each.name: each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
-
-
 # The options of `fit(network, terms)` and of `fit(signal)`, which makes the blueprint itself.
-_OF_NETWORK = _keywords(_fit_network)
-_OF_SIGNAL = {name: each for name, each in (_keywords(_fit_signal) | _OF_NETWORK).items() if name != "blueprint"}
+_OF_NETWORK = keywords(_fit_network)
+_OF_SIGNAL = {name: each for name, each in (keywords(_fit_signal) | _OF_NETWORK).items() if name != "blueprint"}
 
 # What `help` and editors show: every option by its name and default.
 fit.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]

@@ -129,7 +129,8 @@ def _bounded(bound: float) -> optax.GradientTransformation:
     def init(params):
         return jnp.maximum(bound, jnp.linalg.norm(params, axis=(-2, -1), keepdims=True))
 
-    def update(updates, bounds, params=None):
+    def update(updates, state, params=None):
+        bounds, params = state, jnp.asarray(params)
         norms = jnp.linalg.norm(params, axis=(-2, -1), keepdims=True)
         # the parameters move against the update, and grow by this multiple of themselves
         growth = -(updates * params).sum(axis=(-2, -1), keepdims=True) / jnp.square(norms)

@@ -18,16 +18,18 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from ..fitting.loop import Checkpoint, State, Training
+from ..fitting.observations import field_identity
 from ..initialization.blueprint import Blueprint, LayerPlan
 from ..initialization.distributions import Constant
 from ..jax.network import CoordinateMLP, LayeredNetwork, Transposed, dtype_of, run_layers, trainable_arrays
 from ..signals.fields import Field
+from .checkpoints import TreeFiles
 from .identity import identify
-from .loop import Checkpoint, State, Training
 from .mup import Rates, role_rates
 from .sampling import Samples
-from .step import Problem, initial_state
-from .terms import SampledValues, field_identity
+from .step import CompiledSteps, Problem, initial_state
+from .terms import SampledValues
 
 # Steps of one call of the compiled loop: at most this many, and few enough to take about this many seconds.
 _CALL, _CALL_SECONDS = 200, 1.0
@@ -94,9 +96,8 @@ def fit_together(
     problem = Problem((values,), frozen, static, settings, _RoleAdam(epsilon), field.samples, count)
     losses = np.full((steps, count), np.nan, dtype)
     identity = "" if checkpoint is None else identify(epsilon, steps, stacked, settings, field_identity(field))
-    training = Training(
-        problem, _ConstantPlan(steps, callback), 0, losses, Checkpoint(checkpoint, checkpoint_seconds, identity)
-    )
+    file = Checkpoint(checkpoint, checkpoint_seconds, identity, TreeFiles())
+    training = Training(CompiledSteps(problem, 0), _ConstantPlan(steps, callback), losses, file)
     state = State(parameters, initial_state(problem, parameters))
     state, _ = training.run(training.checkpoint.restore(state, losses) if resume else state)
     trained = jax.tree.leaves(eqx.combine(state.parameters, frozen).network)

@@ -1,31 +1,22 @@
-"""The result of a fit."""
+"""The result of a fit in JAX."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from ..initialization.blueprint import Blueprint
-from ..initialization.moments import Moments
+from ..fitting.result import Result
 from ..jax.files import quantized_network, save_network
 from ..jax.network import CoordinateMLP
-from ..jax.render import predict, render_domain
-from ..recipe import Recipe
-from ..signals.fields import Field, Grid, Sampling
-from ..signals.metrics import Metrics, evaluate
+from ..jax.render import predict, render
+from ..signals.fields import Field
 from ..signals.paths import FilePath
-from ..storage.network_file import Domain, NetworkFile
-from .plan import Stop
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ..storage.network_file import NetworkFile
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Result):
     """The result of `fit`.
 
     - `network`: the fitted network.
@@ -51,111 +42,16 @@ class Fit:
         ```
     """
 
-    network: Any
-    metrics: Metrics | None
-    test_metrics: Metrics | None
-    losses: Float[np.ndarray, " steps"]
-    stop: Stop
-    steps: int
-    seconds: float
-    recipe: Recipe
-    seed: int
-    field: Field | None
-    sampling: Sampling
-    moments: Moments | None
-    blueprint: Blueprint | None
-    prediction: np.ndarray | None
-    test_prediction: np.ndarray | None
-    bits: int | None = None
-    exact_metrics: Metrics | None = None
+    def _render(self, shape: Sequence[int], **options: Any) -> np.ndarray:
+        return render(self.network, shape, **options)
 
-    def render(self, shape: Sequence[int] | None = None, **options: Any) -> Float[np.ndarray, "..."]:
-        """The network on a grid over the domain of the field, as a camera would see it.
+    def _predict(self, field: Field, *, average: bool) -> np.ndarray:
+        return predict(self.network, field, average=average)
 
-        Samples are averages over their cells if these are larger than those of the field, or as large and the field was
-        fitted as averages; otherwise they are values at points.
-
-        **Arguments:**
-
-        - `shape`: samples along each axis. Default: those of the field.
-        - `options`: `region` and `derivative` as for `uniphase.render`; `average=True` or `average=False` in place of
-            the choice above, and `nodes` along each axis of a cell in place of as many as it needs.
-        """
-        domain = Domain.of(self._require_field("render"), self.sampling)
-        shape = domain.shape if shape is None else shape
-        if shape is None:
-            raise ValueError("shape is None, but scattered points have none; pass the samples along each axis")
-        return render_domain(self.network, domain, shape, **options)
-
-    def save(self, path: FilePath, *, training: dict[str, Any] | None = None) -> None:
-        """Write the network to a `.uniphase` file, which `load_network` reads.
-
-        **Arguments:**
-
-        - `path`: where to.
-        - `training`: what else to keep about how it was made, as JSON can hold it.
-        """
-        notes = {
-            "recipe": dataclasses.asdict(self.recipe),
-            "seed": self.seed,
-            "steps": self.steps,
-            "seconds": self.seconds,
-            "stop": self.stop,
-            "test_metrics": None if self.test_metrics is None else self.test_metrics.to_dict(),
-        }
-        file = NetworkFile.of(
-            self.network,
-            self._require_field("save"),
-            blueprint=self.blueprint,
-            moments=self.moments,
-            metrics=self.metrics,
-            training={**(training or {}), **notes},
-            sampling=self.sampling,
-            bits=self.bits,
-        )
-        save_network(path, file)
-
-    def quantized(self, bits: int, *, test: Field | None = None) -> "Fit":
-        """The fit with its hidden matrices rounded to fewer bits, for a smaller file, and measured again.
-
-        **Arguments:**
-
-        - `bits`: 8 or 16, as for `NetworkFile`.
-        - `test`: the test field, if there was one.
-        """
-        field = self._require_field("quantized")
+    def _quantize(self, bits: int) -> CoordinateMLP:
         if not isinstance(self.network, CoordinateMLP):
             raise ValueError(f"the network is a {type(self.network).__name__}, but only a CoordinateMLP is quantized")
-        network = quantized_network(self.network, bits)
-        changes: dict[str, Any] = {"network": network, "bits": bits, "exact_metrics": self.metrics}
-        for prefix, seen in (("", field), ("test_", test)):
-            if seen is not None:
-                average = self.sampling == "averages" and isinstance(seen, Grid)
-                prediction = predict(network, seen, average=average)
-                kept = getattr(self, f"{prefix}prediction") is not None
-                changes |= {f"{prefix}metrics": evaluate(prediction, seen)}
-                changes |= {f"{prefix}prediction": prediction if kept else None}
-        return dataclasses.replace(self, **changes)
+        return quantized_network(self.network, bits)
 
-    def plot(self) -> "Figure":
-        """A figure of the field, the fit, the error and the losses. It needs matplotlib."""
-        from ..plots.drawing import require_matplotlib
-        from ..plots.preview import preview_figure
-        from ..plots.scatter import surface_shape
-
-        require_matplotlib()
-        field = self._require_field("plot")
-        assert self.metrics is not None
-        prediction = self.prediction
-        if prediction is None:
-            prediction = predict(self.network, field, average=self.sampling == "averages")
-        shape = surface_shape(field)
-        surface = None if shape is None else self.render(shape)
-        return preview_figure(field, prediction, self.losses, self.metrics, "", surface=surface)
-
-    def _require_field(self, method: str) -> Field:
-        if self.field is None:
-            raise ValueError(
-                f"{method} needs a field, and none was among the terms; call uniphase.render(result.network, shape)"
-            )
-        return self.field
+    def _write(self, path: FilePath, file: NetworkFile[Any]) -> None:
+        save_network(path, file)

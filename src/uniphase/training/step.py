@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
@@ -89,6 +90,20 @@ def take_steps(
 
     losses = jnp.zeros((len(factors), *axis), dtype_of(parameters))
     return jax.lax.fori_loop(0, count, step, (parameters, state, losses))
+
+
+class CompiledSteps(eqx.Module):
+    """The steps of a problem, for the loop."""
+
+    problem: Problem
+    seed: int = eqx.field(static=True)
+
+    def __call__(
+        self, parameters: PyTree, optimizer: optax.OptState, factors: np.ndarray, first: int, count: int
+    ) -> tuple[PyTree, optax.OptState, np.ndarray]:
+        numbers = np.uint32(self.seed), np.int32(first), np.int32(count)
+        parameters, optimizer, losses = take_steps(self.problem, parameters, optimizer, factors, *numbers)
+        return parameters, optimizer, np.asarray(losses)[:count]
 
 
 def _step(problem: Problem, key: PRNGKeyArray, factor: Array) -> Callable[..., tuple[Array, PyTree, optax.OptState]]:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from ..fitting.observations import LEAST_LOSS, field_identity, loss_unit
 from ..initialization.moments import Moments, estimate_moments
 from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
@@ -76,7 +77,7 @@ class Observations(ABC):
     `least_loss` is a loss that is as good as zero: 0, or more for losses that scatter around zero.
     """
 
-    least_loss: ClassVar[float] = 0.0
+    least_loss: ClassVar[float] = LEAST_LOSS["points"]
 
     @abstractmethod
     def prepare(self, dtype: jnp.dtype) -> Any:
@@ -191,18 +192,6 @@ class SampledValues(eqx.Module):
         positions, values = self.samples.at(indices)
         error = evaluate_rows(network, positions, transposed) - values
         return weights * jnp.square(error).mean(axis=1) / self.variance
-
-
-def field_identity(field: Field) -> tuple[Any, ...]:
-    """What tells a field from others."""
-    if isinstance(field, Grid):
-        return field.shape, field.extents, field.align, field.flat_values()
-    return field.positions, field.flat_values()
-
-
-def loss_unit(moments: Moments) -> float:
-    """The variance over all samples and channels: what the best constant has as its mean squared error."""
-    return float(np.trace(moments.regularized_covariance)) / moments.out_size + float(np.var(moments.mean))
 
 
 class FunctionTerm(eqx.Module):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from helpers.fits import FIELD, network
+from uniphase.fitting.loop import State
+from uniphase.fitting.plan import Diverged, FallingPlan
 from uniphase.recipe import Recipe
 from uniphase.training.fit import fit
-from uniphase.training.loop import State
-from uniphase.training.plan import Diverged, FallingPlan
 
 
 def plan(callback, *, seconds=None, target_db=None, noise=-math.inf) -> FallingPlan:
@@ -27,7 +27,7 @@ def plan(callback, *, seconds=None, target_db=None, noise=-math.inf) -> FallingP
 )
 def test_the_last_progress_is_that_of_the_end(options, stop, monkeypatch):
     """However long ago the one before was."""
-    monkeypatch.setattr("uniphase.training.plan._TELL_SECONDS", math.inf)
+    monkeypatch.setattr("uniphase.fitting.plan._TELL_SECONDS", math.inf)
     seen = []
     falling = plan(seen.append, **options)
     middle = State(None, None, step=30, seconds=1.0, latest=0.5)
@@ -55,7 +55,7 @@ def test_stops_at_a_target_and_at_a_time(monkeypatch):
     assert result.steps < 2000
     clock = Clock()
     for module in ("loop", "plan"):
-        monkeypatch.setattr(f"uniphase.training.{module}.time", clock)
+        monkeypatch.setattr(f"uniphase.fitting.{module}.time", clock)
     result = fit(network(), FIELD, steps=2000, seconds=1.0)
     assert result.stop == "seconds"
     assert result.steps < 2000

@@ -3,11 +3,11 @@ import optax
 import pytest
 
 from helpers.fits import FIELD, Interrupt, assert_identical, interrupted, network
+from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.moments import estimate_moments
 from uniphase.recipe import Recipe
 from uniphase.signals.fields import Grid
 from uniphase.training.fit import fit
-from uniphase.training.plan import FallingPlan
 from uniphase.training.terms import Values
 
 
@@ -16,7 +16,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path, optimizer, monkey
     recipe = Recipe(optimizer, 0.02, 0.1, 95, 100)
     whole = fit(network(), FIELD, recipe=recipe)
     path = tmp_path / "state"
-    monkeypatch.setattr("uniphase.training.plan._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("uniphase.fitting.plan._TELL_SECONDS", 0.0)
     for calls in (2, 3):
         with pytest.raises(KeyboardInterrupt):
             fit(network(), FIELD, recipe=recipe, checkpoint=path, resume=True, callback=Interrupt(calls))
@@ -27,7 +27,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path, optimizer, monkey
 
 def test_checkpoints_are_written_while_it_runs(tmp_path, monkeypatch):
     path, seen = tmp_path / "state", []
-    monkeypatch.setattr("uniphase.training.plan._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("uniphase.fitting.plan._TELL_SECONDS", 0.0)
     look = lambda progress: seen.append(path.exists())  # noqa: E731
     fit(network(), FIELD, steps=30, checkpoint=path, checkpoint_seconds=0.0, callback=look)
     assert seen == [True, True, True]  # it is written before the callback of every ten steps

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -43,6 +44,12 @@ class Progress(NamedTuple):
     steps_per_second: float
     seconds_left: float
     stop: Stop | None = None
+
+
+def progress_line(progress: Progress) -> None:
+    """One line, written over itself."""
+    line = f"step {progress.step}/{progress.steps}  SNR {progress.snr_db:.2f} dB  {progress.seconds_left:.0f} s left"
+    print(f"\r{line:<60}", end="" if progress.stop is None else "\n", file=sys.stderr, flush=True)
 
 
 class Diverged(RuntimeError):

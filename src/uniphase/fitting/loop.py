@@ -1,22 +1,19 @@
-"""The loop around the steps: one for fits and for the laboratory's protocol alike.
+"""The loop around the steps: one for fits in either framework and for the laboratory's protocol alike.
 
-Between calls of the compiled steps come progress, stopping, checkpoints and, where the plan has one, the guard against
+Between calls of the steps come progress, stopping, checkpoints and, where the plan has one, the guard against
 divergence. A step depends on its number and the seed only, so that a run that was interrupted goes on to the same bits.
 """
 
 import math
-import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
-import jax
 import numpy as np
-import optax
-from jaxtyping import PyTree
 
-from .checkpoints import load_state, save_state
-from .step import Problem, take_steps
+from ..signals.paths import FilePath
 
 _NUMBERS = ("step", "seconds", "rate_scale", "best", "latest", "retreats")
 
@@ -30,8 +27,8 @@ class State:
     - `rate_scale`, `retreats`: factor on the learning rate, and number of divergences so far.
     """
 
-    parameters: PyTree
-    optimizer: optax.OptState
+    parameters: Any
+    optimizer: Any
     step: int = 0
     seconds: float = 0.0
     rate_scale: float = 1.0
@@ -51,7 +48,7 @@ class Plan(Protocol):
 
     @property
     def most(self) -> int:
-        """The most steps of one call of the compiled loop."""
+        """The most steps of one call."""
         ...
 
     def count(self, state: State) -> int:
@@ -71,6 +68,33 @@ class Plan(Protocol):
         ...
 
 
+@runtime_checkable
+class Steps(Protocol):
+    """The steps of a framework."""
+
+    def __call__(
+        self, parameters: Any, optimizer: Any, factors: np.ndarray, first: int, count: int
+    ) -> tuple[Any, Any, np.ndarray]:
+        """`count` steps, the first of which has the number `first`: new parameters, new state and `count` losses.
+
+        What was given stays as it was, for the loop to go back to.
+        """
+        ...
+
+
+@runtime_checkable
+class StateFiles(Protocol):
+    """How a framework writes the arrays of a state, and reads them."""
+
+    def save(self, path: FilePath, tree: Any, header: Mapping[str, Any]) -> None:
+        """Write arrays and a header that JSON can hold, whole or not at all."""
+        ...
+
+    def load(self, path: FilePath, like: Any) -> tuple[Any, dict[str, Any]]:
+        """Arrays of the structure of `like`, and the header."""
+        ...
+
+
 class Checkpoint:
     """The file of a run's state.
 
@@ -78,17 +102,18 @@ class Checkpoint:
 
     - `path`, `seconds`: where it is, and how often it is written. No path: never.
     - `identity`: what must agree for a state to belong to this run.
+    - `files`: how it is written.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, seconds: float, identity: str):
-        self.path, self.seconds, self.identity = path, seconds, identity
+    def __init__(self, path: FilePath | None, seconds: float, identity: str, files: StateFiles):
+        self.path, self.seconds, self.identity, self.files = path, seconds, identity, files
         self._written = time.perf_counter()
 
     def restore(self, like: State, losses: np.ndarray) -> State:
         """The state of the file, if there is one; its losses are copied into `losses`."""
-        if self.path is None or not os.path.exists(self.path):
+        if self.path is None or not Path(self.path).exists():
             return like
-        (parameters, optimizer, stored), header = load_state(self.path, (like.parameters, like.optimizer, losses))
+        (parameters, optimizer, stored), header = self.files.load(self.path, (like.parameters, like.optimizer, losses))
         if header["identity"] != self.identity:
             raise ValueError(
                 f"{self.path}: a checkpoint of another run (network, data or settings differ); remove it, or repeat "
@@ -106,9 +131,8 @@ class Checkpoint:
             return
         # A loss that is not finite does not fit JSON; without it, `State` has infinity.
         numbers = {key: value for key in _NUMBERS if math.isfinite(value := getattr(state, key))}
-        if jax.process_index() == 0:
-            arrays = state.parameters, state.optimizer, losses
-            save_state(self.path, arrays, {"identity": self.identity, "numbers": numbers})
+        arrays = state.parameters, state.optimizer, losses
+        self.files.save(self.path, arrays, {"identity": self.identity, "numbers": numbers})
         self._written = time.perf_counter()
 
 
@@ -119,9 +143,8 @@ class Training:
     - `losses`: of every step, before its update, filled in as the run goes on: `(steps, *networks)`.
     """
 
-    problem: Problem
+    steps: Steps
     plan: Plan
-    seed: int
     losses: np.ndarray
     checkpoint: Checkpoint
 
@@ -145,18 +168,10 @@ class Training:
         return state, "steps"
 
     def _advance(self, state: State) -> State:
-        """A call of the compiled loop."""
+        """A call of the steps."""
         count = min(self.plan.count(state), self.plan.steps - state.step)
-        parameters, optimizer, losses = take_steps(
-            self.problem,
-            state.parameters,
-            state.optimizer,
-            self.plan.factors(state),
-            np.uint32(self.seed),
-            np.int32(state.step),
-            np.int32(count),
-        )
-        recent = np.asarray(losses)[:count]
+        factors = self.plan.factors(state)
+        parameters, optimizer, recent = self.steps(state.parameters, state.optimizer, factors, state.step, count)
         self.losses[state.step : state.step + count] = recent
         with np.errstate(over="ignore"):  # a loss near the end of float32 has diverged, which the plan sees
             latest = float(recent.mean())
