@@ -229,8 +229,12 @@ def drawable(values: np.ndarray, field: Grid) -> np.ndarray:
 
 @functools.cache
 def _defaults(scheme: str) -> dict[str, Any]:
-    parameters = inspect.signature(get_scheme(scheme).blueprint).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+    known = get_scheme(scheme)
+    parameters = inspect.signature(known.blueprint).parameters.values()
+    # What only other fits choose stays as it was published, and out of the identity of a record.
+    return {
+        p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty and p.name not in known.fit
+    }
 
 
 def _start(run: FitRun):
