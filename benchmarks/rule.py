@@ -102,7 +102,7 @@ CURVES: dict[str, list[Variation]] = {
     "output scale": [Variation(output_scale=scale) for scale in (0.01, 0.05, 0.25, 1.0)],
     "width": [Variation(width=factor) for factor in (0.5, 0.75, 1.0, 1.5)],
     "depth": [Variation(depth=2, width=1.22), Variation(), Variation(depth=5, width=0.77)],
-    "rule of 0.1.0": [Variation(), PREVIOUS],
+    "0.1.0": [PREVIOUS, Variation()],
     "samples": [Variation(samples=kind) for kind in ("points", "averages", "independent")],
 }
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
@@ -278,6 +278,8 @@ def gains(records: list[dict[str, Any]], variation: Variation, work: float, of: 
 
 
 def label(constant: str, variation: Variation) -> str:
+    if variation == PREVIOUS:
+        return "rule of 0.1.0"
     if hasattr(variation.scales, constant):
         return str(getattr(variation.scales, constant))
     return str(getattr(variation, constant.replace(" ", "_"), variation.name()))
@@ -325,16 +327,24 @@ def owed_table(records: list[dict[str, Any]]) -> Table:
 
 
 def draw(records: list[dict[str, Any]]) -> None:
-    """docs/rule.png: the gain of every signal along every constant."""
-    figure, axes = plt.subplots(3, 5, figsize=(15, 8), sharey=True, layout="constrained")
-    for axis in axes.flat[len(CURVES) :]:
+    """docs/rule.png: the gain of every signal along every constant that was varied."""
+    found = {
+        constant: [gains(records, variation, CURVE_WORK) for variation in variations]
+        for constant, variations in CURVES.items()
+    }
+    run = {constant: each for constant, each in found.items() if sum(map(bool, each)) > 1}
+    columns = min(5, len(run))
+    figure, axes = plt.subplots(
+        -(-len(run) // columns), columns, figsize=(3.2 * columns, 3 * -(-len(run) // columns)),
+        sharey=True, squeeze=False, layout="constrained",
+    )  # fmt: skip
+    for axis in axes.flat[len(run) :]:
         axis.remove()
-    for axis, (constant, variations) in zip(axes.flat, CURVES.items(), strict=False):
-        found = [gains(records, variation, CURVE_WORK) for variation in variations]
-        names = [label(constant, variation) for variation in variations]
-        for signal in sorted(set().union(*found)):
-            axis.plot(names, [each.get(signal, math.nan) for each in found], color="0.7", linewidth=0.8)
-        axis.plot(names, [statistics.fmean(each.values()) if each else math.nan for each in found], "o-", color="C0")
+    for axis, (constant, values) in zip(axes.flat, run.items(), strict=False):
+        names = [label(constant, variation) for variation in CURVES[constant]]
+        for signal in sorted(set().union(*values)):
+            axis.plot(names, [each.get(signal, math.nan) for each in values], color="0.7", linewidth=0.8)
+        axis.plot(names, [statistics.fmean(each.values()) if each else math.nan for each in values], "o-", color="C0")
         axis.set(title=constant, ylim=(-4, 2))
         axis.axhline(0, color="0.3", linewidth=0.5)
     figure.supylabel("gain over the rule, dB")
@@ -347,7 +357,8 @@ def write_page() -> None:
     tables = [curve_table(records, constant) for constant in CURVES] + [report_table(records), owed_table(records)]
     for table in tables:
         pattern = rf"(<!-- {re.escape(table.name)} -->\n).*?(<!-- end -->)"
-        text, count = re.subn(pattern, lambda m, t=table: m[1] + t.markdown() + m[2], text, flags=re.DOTALL)
+        content = table.markdown() if table.rows else f"**{table.title}**: not run yet.\n"
+        text, count = re.subn(pattern, lambda m, t=content: m[1] + t + m[2], text, flags=re.DOTALL)
         assert count == 1, f"docs/rule.md has no marks for the table {table.name}"
     PAGE.write_text(text)
     draw(records)

@@ -5,6 +5,7 @@ All of them ship with packages (`pip install pygame scikit-learn` besides those 
 same at a higher resolution, or samples that were held back.
 """
 
+import importlib.util
 import io
 import subprocess
 from collections.abc import Callable
@@ -14,10 +15,9 @@ from pathlib import Path
 import matplotlib
 import nibabel
 import numpy as np
-import pygame
 import skimage.data
-import sklearn.datasets
 import soundfile
+from PIL import Image
 
 import uniphase as up
 
@@ -81,7 +81,7 @@ def bach() -> Pair:
 
 def packaged_sound(name: str) -> Pair:
     """A sound of Pygame's examples."""
-    samples, rate = soundfile.read(Path(pygame.__file__).parent / "examples" / "data" / name)
+    samples, rate = soundfile.read(_packaged("pygame", "pygame") / "examples" / "data" / name)
     return sound(samples if samples.ndim == 1 else samples.mean(axis=1), rate)
 
 
@@ -119,7 +119,7 @@ def waves(n: int, seed: int) -> Pair:
 
 def scan() -> Pair:
     """A volume of a head, by magnetic resonance; nibabel tests itself with it."""
-    path = Path(nibabel.__file__).parent / "tests" / "data" / "example4d.nii.gz"
+    path = _packaged("nibabel", "nibabel") / "tests" / "data" / "example4d.nii.gz"
     values = np.asarray(nibabel.load(path).dataobj)[..., 0]  # pyright: ignore[reportAttributeAccessIssue]
     return up.Grid(values[::2, ::2, :, None].astype(np.float64)), None
 
@@ -148,6 +148,14 @@ def scattered(values: np.ndarray, n: int, seed: int) -> Pair:
     return train, test
 
 
+def _packaged(name: str, distribution: str) -> Path:
+    """The folder of a package of which only the data are used."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"{distribution} is missing, which some signals ship with: pip install {distribution}")
+    return Path(spec.origin).parent
+
+
 def _matplotlib(name: str) -> Path:
     return Path(matplotlib.get_data_path()) / "sample_data" / name
 
@@ -161,7 +169,7 @@ def _eeg() -> np.ndarray:
 
 
 def _sample_photo(name: str) -> np.ndarray:
-    return sklearn.datasets.load_sample_image(name)
+    return np.asarray(Image.open(_packaged("sklearn", "scikit-learn") / "datasets" / "images" / name))
 
 
 DEVELOPMENT = (
