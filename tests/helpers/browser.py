@@ -40,11 +40,11 @@ _WEBGL = {
 }
 # Chromium reads commands from the file descriptor 3, and writes to 4.
 _LAUNCH = """
-import os, sys
-for spare, given in zip((30, 31), sys.argv[1:3]):
-    os.dup2(int(given), spare)
-for spare, wanted in ((30, 3), (31, 4)):
-    os.dup2(spare, wanted)
+import fcntl, os, sys
+spare = [fcntl.fcntl(int(given), fcntl.F_DUPFD, 64) for given in sys.argv[1:3]]  # what is given may be 3 or 4
+for number, wanted in zip(spare, (3, 4)):
+    os.dup2(number, wanted)
+    os.close(number)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 _SECONDS = 60.0
