@@ -293,8 +293,9 @@ def curve_table(records: list[dict[str, Any]], constant: str) -> Table:
             ends = [end(found, key=lambda signal: found[signal]) for end in (min, max)]
             cells = [*(f"{mean:+.2f}" for mean in means), *(f"{found[end]:+.2f} ({end})" for end in ends)]
             is_rule = variation == Variation()
-            name = label(constant, variation) + (" (the rule)" if is_rule else "")
+            name = label(constant, variation) + (" (the rule)" if is_rule and constant != "0.1.0" else "")
             rows.append((name, *(("",) * 4 if is_rule else cells), str(len(found))))
+    rows = rows if len(rows) > 1 else []  # the rule alone says nothing about the constant
     header = (constant, "mean", "median", "worst", "best", "signals")
     return Table(constant, f"{constant}: gain over the rule, in dB", header, tuple(rows))
 
