@@ -52,6 +52,8 @@ SHAPES = {
 }
 RULE_SCALES = Scales()
 UNBOUNDED = Scales(growth=math.inf)
+# Evaluations of the network for each sample.
+EVALUATIONS = {"points": 1, "averages": 2, "independent": 2}
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
 # Curves are drawn with this share of the default's steps: forty variations of fifteen signals.
 CURVE_WORK = 0.25
@@ -120,14 +122,21 @@ OWED = {
 }
 
 
-def network_of(variation: Variation, field: Any, moments: up.Moments, seed: int) -> up.CoordinateMLP:
+def blueprint_of(variation: Variation, field: Any, moments: up.Moments) -> up.Blueprint:
     width, _ = up.default_size(field)
     width = max(8, round(variation.width * width))
     scheme = get_scheme(variation.scheme)
     options = scheme.frequencies(None, sound=getattr(field, "medium", None) == "sound")
     options |= {"output_scale": variation.output_scale} if scheme.fit else {}
-    blueprint = scheme.blueprint(moments, width=width, depth=variation.depth, **options)
-    return up.CoordinateMLP(blueprint, key=jax.random.key(seed))
+    return scheme.blueprint(moments, width=width, depth=variation.depth, **options)
+
+
+def samples_of(variation: Variation, field: Any, moments: up.Moments) -> tuple[str, str]:
+    """As what the rule fits the samples, and as what the variation does."""
+    rule = up.default_sampling(field, blueprint_of(Variation(), field, moments).parameters)
+    if not isinstance(field, up.Grid) or variation.samples is None:
+        return rule, rule
+    return rule, rule if variation.samples == "independent" and rule == "points" else variation.samples
 
 
 @dataclass(frozen=True)
@@ -157,11 +166,9 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     """Fit a signal by a variation of the rule, with a share of the work of the rule."""
     field, test = fields_of(signal)
     moments = up.estimate_moments(field)
-    network = network_of(variation, field, moments, seed)
-    samples = up.default_sampling(field, parameters(network))
-    if variation.samples and not (samples == "points" and variation.samples == "independent"):
-        samples = variation.samples if isinstance(field, up.Grid) else "points"
-    recipe = recipe_of(variation, field, network, samples, work)
+    network = up.CoordinateMLP(blueprint_of(variation, field, moments), key=jax.random.key(seed))
+    by_rule, samples = samples_of(variation, field, moments)
+    recipe = recipe_of(variation, field, network, EVALUATIONS[by_rule] / EVALUATIONS[samples] * work)
     term = term_of(field, samples, moments)
     trained, frozen, static = split_network(network)
     units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
@@ -209,22 +216,15 @@ def term_of(field: Any, samples: str, moments: up.Moments) -> Any:
     return observe(field, "points" if samples == "points" else "averages", moments)
 
 
-def recipe_of(variation: Variation, field: Any, network: up.CoordinateMLP, samples: str, work: float) -> up.Recipe:
-    """The recipe of the rule with the steps that its work is enough for."""
+def recipe_of(variation: Variation, field: Any, network: up.CoordinateMLP, work: float) -> up.Recipe:
+    """The recipe of the rule, with as many steps as a share of its work is enough for."""
     rule = up.default_recipe(field, network)
     width, depth = up.default_size(field)
     batch = int(min(field.samples, max(1, variation.batch * rule.batch)))
-    of_sample = {"points": 1, "averages": 2, "independent": 2}  # evaluations of the network
-    rule_samples = up.default_sampling(field, parameters(network_of(Variation(), field, up.estimate_moments(field), 0)))
-    cheaper = of_sample[rule_samples] / of_sample[samples] * rule.batch / batch
-    cheaper *= (width / network.width) ** 2 * depth / variation.depth
+    cheaper = rule.batch / batch * (width / network.width) ** 2 * depth / variation.depth
     steps = max(10, round(work * cheaper * rule.steps))
     rate = rule.learning_rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
     return replace(rule, batch=batch, steps=steps, learning_rate=variation.rate * rate)
-
-
-def parameters(network: up.CoordinateMLP) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
 
 
 def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float]]:

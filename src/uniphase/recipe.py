@@ -11,7 +11,9 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkab
 
 import numpy as np
 
+from .initialization.blueprint import Blueprint
 from .initialization.moments import Moments
+from .initialization.schemes import get_scheme
 from .signals.fields import Extent, Field, Grid, Points, Sampling
 
 Optimizer = Literal["muon", "adam", "given"]
@@ -112,6 +114,39 @@ def default_size(field: Observed) -> tuple[int, int]:
     """
     width = 1.5 * math.sqrt(field.samples * field.out_size)
     return int(np.clip(32 * round(width / 32), 32, 256)), 3
+
+
+def default_blueprint(
+    field: Field,
+    moments: Moments,
+    scheme: str = "uniform-phase",
+    *,
+    omega: float | None = None,
+    width: int | None = None,
+    depth: int | None = None,
+) -> Blueprint:
+    """The network that `fit(signal)` starts from, as laws.
+
+    **Arguments:**
+
+    - `field`, `moments`: what is fitted.
+    - `scheme`: the initialization, with the options that a fit by the default rule has.
+    - `omega`: the frequency ω of the sines, if the scheme has one. Default: the scheme's own.
+    - `width`, `depth`: Default: `default_size`.
+
+    !!! example
+        ```python
+        blueprint = default_blueprint(field, estimate_moments(field))
+        ```
+    """
+    chosen, sizes = get_scheme(scheme), default_size(field)
+    return chosen.blueprint(
+        moments,
+        width=sizes[0] if width is None else width,
+        depth=sizes[1] if depth is None else depth,
+        **chosen.fit,
+        **chosen.frequencies(omega, sound=getattr(field, "medium", None) == "sound"),
+    )
 
 
 def default_sampling(field: Field, parameters: int) -> Sampling:

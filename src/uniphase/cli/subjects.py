@@ -12,7 +12,7 @@ from ..initialization.blueprint import Blueprint
 from ..initialization.moments import EPSILON, Moments, estimate_moments
 from ..initialization.noise import estimate_noise
 from ..initialization.schemes import get_scheme
-from ..recipe import Layered, Recipe, default_rate, default_recipe, default_sampling, default_size, paper_recipe
+from ..recipe import Layered, Recipe, default_blueprint, default_rate, default_recipe, default_sampling, paper_recipe
 from ..signals.datasets import load
 from ..signals.fields import Field, Grid, Points, axis_coordinates
 from ..signals.tables import TABLES
@@ -111,16 +111,14 @@ def observations(subject: Subject, blueprint: Blueprint, options: Options) -> "V
 
 def make_blueprint(subject: Subject, scheme: str, options: Options) -> Blueprint:
     """The blueprint of a scheme, in the size that was chosen or that follows from the signal."""
-    field = subject.field
-    width, depth = default_size(field)
-    if options.recipe == "paper":
-        width, depth = 256, 5 if is_sound(field) else 11
-    width = width if options.width is None else options.width
-    depth = depth if options.depth is None else options.depth
-    chosen = get_scheme(scheme)
-    given: dict[str, Any] = chosen.frequencies(options.omega, sound=is_sound(field))
-    given |= chosen.fit if options.recipe == "default" else {}
-    return chosen.blueprint(subject.moments, width=width, depth=depth, **given)
+    field, moments = subject.field, subject.moments
+    if options.recipe == "default":
+        sizes = {"width": options.width, "depth": options.depth}
+        return default_blueprint(field, moments, scheme, omega=options.omega, **sizes)
+    width = 256 if options.width is None else options.width
+    depth = (5 if is_sound(field) else 11) if options.depth is None else options.depth
+    frequencies: dict[str, Any] = get_scheme(scheme).frequencies(options.omega, sound=is_sound(field))
+    return get_scheme(scheme).blueprint(moments, width=width, depth=depth, **frequencies)
 
 
 def draw_network(blueprint: Blueprint, seed: int) -> "CoordinateMLP":

@@ -12,9 +12,6 @@ from ..recipe import Recipe
 from ..signals.fields import Field, Grid, Sampling
 from .plan import FallingPlan, Progress
 
-# A loss that is as good as zero. That of averages scatters around zero.
-LEAST_LOSS: dict[Sampling, float] = {"points": 0.0, "averages": 0.01}
-
 
 def loss_unit(moments: Moments) -> float:
     """The variance over all samples and channels: what the best constant has as its mean squared error."""
@@ -57,8 +54,7 @@ class FieldSamples:
     ) -> FallingPlan:
         """The plan of a fit to these samples alone."""
         noise = self.noise**2 / self.variance if self.noise > 0 else -math.inf
-        least = LEAST_LOSS[self.sampling]
-        return FallingPlan(recipe, seconds, target_db, self.variance, noise, self.field.value_range, least, callback)
+        return FallingPlan(recipe, seconds, target_db, self.variance, noise, self.field.value_range, 0.0, callback)
 
     def identity(self) -> tuple[Any, ...]:
         """What tells these samples from others."""

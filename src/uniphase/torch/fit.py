@@ -29,8 +29,8 @@ from ..fitting.result import kept
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments, estimate_moments
 from ..initialization.noise import require_noise
-from ..initialization.schemes import get_scheme, require_omega
-from ..recipe import Recipe, as_seed, default_recipe, default_sampling, default_size
+from ..initialization.schemes import require_omega
+from ..recipe import Recipe, as_seed, default_blueprint, default_recipe, default_sampling
 from ..signals.fields import Field, Grid, Points, Sampling
 from ..signals.metrics import Metrics, evaluate
 from ..signals.paths import FilePath
@@ -168,20 +168,11 @@ def _fit_signal(
     moments: Moments | None = None,
     **options: Any,
 ) -> Fit:
-    require_omega(omega, [scheme])
+    require_omega(omega, [scheme])  # before anything is read
     require_noise(noise)
     field = as_field(signal, size)
     moments = estimate_moments(field, noise=noise) if moments is None else moments
-    default_width, default_depth = default_size(field)
-    chosen = get_scheme(scheme)
-    frequencies = chosen.frequencies(omega, sound=getattr(field, "medium", None) == "sound")
-    blueprint = chosen.blueprint(
-        moments,
-        width=default_width if width is None else width,
-        depth=default_depth if depth is None else depth,
-        **chosen.fit,
-        **frequencies,
-    )
+    blueprint = default_blueprint(field, moments, scheme, omega=omega, width=width, depth=depth)
     model = CoordinateMLP(blueprint, device=device, generator=torch.Generator().manual_seed(seed))
     if progress and "callback" not in options:
         options["callback"] = progress_line

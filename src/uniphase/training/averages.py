@@ -14,7 +14,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 from numpy.typing import ArrayLike
 
-from ..fitting.observations import LEAST_LOSS, loss_unit
+from ..fitting.observations import loss_unit
 from ..initialization.moments import Moments, estimate_moments
 from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
@@ -36,6 +36,8 @@ from .terms import Observations, PositionMoments
 
 # Positions that the mean over a region is measured by after a fit.
 _DRAWS = 64
+# A product of two errors that is as good as zero.
+_LEAST_PRODUCT = 0.01
 # Positions that the moments of all positions are estimated from.
 _POSITIONS = 1 << 14
 
@@ -79,8 +81,6 @@ class Averages(Observations):
     noise: float = 0.0
     draws: int = 2
 
-    least_loss: ClassVar[float] = LEAST_LOSS["averages"]
-
     def __post_init__(self):
         require_noise(self.noise)
         if self.draws < 2 or self.draws % 2:
@@ -110,6 +110,11 @@ class Averages(Observations):
             return Cells(self.field)
         assert self.over is not None
         return self.over
+
+    @property
+    def least_loss(self) -> float:
+        """0 for squares; products of errors at independent positions scatter around zero."""
+        return 0.0 if hasattr(self.regions, "draw_opposite") else _LEAST_PRODUCT
 
     @property
     def samples(self) -> int:

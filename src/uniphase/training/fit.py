@@ -31,7 +31,7 @@ from ..fitting.plan import FallingPlan, Progress, progress_line
 from ..fitting.result import kept
 from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments
-from ..initialization.schemes import get_scheme, require_omega
+from ..initialization.schemes import require_omega
 from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows, require_vectors
 from ..jax.render import predict
 from ..recipe import (
@@ -41,9 +41,9 @@ from ..recipe import (
     Scales,
     Units,
     as_seed,
+    default_blueprint,
     default_recipe,
     default_sampling,
-    default_size,
     position_moments,
 )
 from ..signals.fields import Extent, Field, Grid, Sampling
@@ -179,19 +179,10 @@ def _fit_signal(
     moments: Moments | None = None,
     **options: Any,
 ) -> Fit:
-    require_omega(omega, [scheme])
+    require_omega(omega, [scheme])  # before anything is read
     field = as_field(signal, size)
     values = Values(field, moments, noise)
-    default_width, default_depth = default_size(field)
-    chosen = get_scheme(scheme)
-    frequencies = chosen.frequencies(omega, sound=getattr(field, "medium", None) == "sound")
-    blueprint = chosen.blueprint(
-        values.signal_moments,
-        width=default_width if width is None else width,
-        depth=default_depth if depth is None else depth,
-        **chosen.fit,
-        **frequencies,
-    )
+    blueprint = default_blueprint(field, values.signal_moments, scheme, omega=omega, width=width, depth=depth)
     network = CoordinateMLP(blueprint, key=jax.random.key(seed))
     if progress and "callback" not in options:
         options["callback"] = progress_line

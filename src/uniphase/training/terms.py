@@ -9,7 +9,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from ..fitting.observations import LEAST_LOSS, field_identity, loss_unit
+from ..fitting.observations import field_identity, loss_unit
 from ..initialization.moments import Moments, estimate_moments
 from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
@@ -72,12 +72,12 @@ Terms = Field | Term | Loss | Sequence[Field | Term | Loss]
 
 
 class Observations(ABC):
-    """What `Values` and `Averages` share: they are terms by themselves, and are prepared when first used.
+    """What `Values` and `Averages` share: they are terms by themselves, and are prepared when first used."""
 
-    `least_loss` is a loss that is as good as zero: 0, or more for losses that scatter around zero.
-    """
-
-    least_loss: ClassVar[float] = LEAST_LOSS["points"]
+    @property
+    def least_loss(self) -> float:
+        """A loss that is as good as zero: 0, or more for losses that scatter around zero."""
+        return 0.0
 
     @abstractmethod
     def prepare(self, dtype: jnp.dtype) -> Any:

@@ -26,14 +26,18 @@ def one_process(tmp_path):
 @pytest.fixture
 def two_processes():
     """The first of two, without the other: nothing is sent."""
-    store = pytest.importorskip("torch.testing._internal.distributed.fake_pg").FakeStore()
+    store = pytest.importorskip(
+        "torch.testing._internal.distributed.fake_pg", reason="PyTorch has no fake process group"
+    ).FakeStore()
     distributed.init_process_group("fake", rank=0, world_size=2, store=store)
     yield
     distributed.destroy_process_group()
 
 
 def fully_sharded(model, **options):
-    wrapper = pytest.importorskip("torch.distributed.fsdp").FullyShardedDataParallel
+    wrapper = pytest.importorskip(
+        "torch.distributed.fsdp", reason="PyTorch comes without FSDP"
+    ).FullyShardedDataParallel
     return wrapper(model, device_id=torch.device("cpu"), **options)
 
 
@@ -66,7 +70,7 @@ def test_shards_are_refused(two_processes):
 
 
 def test_shards_of_the_newer_form_are_refused(one_process):
-    fully_shard = pytest.importorskip("torch.distributed.fsdp").fully_shard
+    fully_shard = pytest.importorskip("torch.distributed.fsdp", reason="PyTorch comes without FSDP").fully_shard
     mesh = distributed.device_mesh.init_device_mesh("cpu", (1,))
     model = sequential(Sine(30.0), Sine(5.0))
     fully_shard(model, mesh=mesh)
