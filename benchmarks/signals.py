@@ -33,12 +33,13 @@ class Signal:
     make: Callable[[], Pair]
 
 
-def photo(pixels: np.ndarray, size: int = 192) -> Pair:
+def photo(pixels: np.ndarray, size: int = 128) -> Pair:
     """A photo at `size` pixels, tested at twice as many."""
+    assert 2 * size <= max(pixels.shape[:2]), "the test would be an enlargement"
     return up.image(pixels, size=size), up.image(pixels, size=2 * size)
 
 
-def noisy(pixels: np.ndarray, size: int = 192) -> Pair:
+def noisy(pixels: np.ndarray, size: int = 128) -> Pair:
     """A photo with white noise of a tenth of its range, tested on the clean one."""
     clean = up.image(pixels, size=size)
     noise = np.random.default_rng(0).normal(scale=0.1, size=clean.values.shape)
@@ -176,11 +177,11 @@ DEVELOPMENT = (
     Signal("coins", "photo, gray, sharp", lambda: photo(skimage.data.coins()[:, :303])),
     Signal("chelsea", "photo, color, sharp", lambda: photo(skimage.data.chelsea())),
     Signal("moon", "photo, gray, soft", lambda: photo(skimage.data.moon())),
-    Signal("china", "photo, color, large", lambda: photo(_sample_photo("china.jpg"), size=427)),
+    Signal("china", "photo, color, large", lambda: (up.image(_sample_photo("china.jpg")), None)),
     Signal("noisy rocket", "photo, noisy", lambda: noisy(skimage.data.rocket())),
-    Signal("text", "text", lambda: photo(skimage.data.text(), size=172)),
+    Signal("text", "text", lambda: photo(skimage.data.text())),
     Signal("grass", "texture", lambda: photo(skimage.data.grass())),
-    Signal("horse", "drawing", lambda: photo(skimage.data.horse().astype(float), size=164)),
+    Signal("horse", "drawing", lambda: photo(skimage.data.horse().astype(float))),
     Signal("house", "music", lambda: packaged_sound("house_lo.wav")),
     Signal("sentence", "speech", lambda: speech("She had your dark suit in greasy wash water all year.", "en-us")),
     Signal(
@@ -203,12 +204,14 @@ DEVELOPMENT = (
 REPORT = (
     Signal("camera", "photo, gray, sharp", lambda: photo(skimage.data.camera())),
     Signal("astronaut", "photo, color, sharp", lambda: photo(skimage.data.astronaut())),
-    Signal("clock", "photo, gray, soft", lambda: photo(skimage.data.clock()[:, :300], size=150)),
+    Signal("clock", "photo, gray, soft", lambda: photo(skimage.data.clock()[:, :300])),
     Signal("flower", "photo, color, large", lambda: (up.image(_sample_photo("flower.jpg")), None)),
+    Signal("coffee", "photo, color, large", lambda: (up.image(skimage.data.coffee()), None)),
     Signal("noisy coffee", "photo, noisy", lambda: noisy(skimage.data.coffee())),
     Signal("page", "text", lambda: photo(skimage.data.page())),
     Signal("brick", "texture", lambda: photo(skimage.data.brick())),
-    Signal("phantom", "drawing", lambda: photo(skimage.data.shepp_logan_phantom(), size=200)),
+    Signal("gravel", "texture, large", lambda: (up.image(skimage.data.gravel()), None)),
+    Signal("phantom", "drawing", lambda: photo(skimage.data.shepp_logan_phantom())),
     Signal("bach", "music", bach),
     Signal(
         "counting",

@@ -14,6 +14,7 @@ import numpy as np
 from .initialization.blueprint import Blueprint
 from .initialization.moments import Moments
 from .initialization.schemes import get_scheme
+from .signals.complexity import cosine_energies
 from .signals.fields import Extent, Field, Grid, Points, Sampling
 
 Optimizer = Literal["muon", "adam", "given"]
@@ -23,6 +24,13 @@ Optimizer = Literal["muon", "adam", "given"]
 NOISY_RATE = 0.1
 # Samples of a step, if there are as many.
 BATCH = 4096
+# Matrices between the input and the output layer.
+DEPTH = 3
+# A trained network of P parameters holds about 4 P^0.8 cosines of a signal: 2.6 to 5.7 for photos of the development set of
+# benchmarks/signals.py, at widths of 64 to 352. Hence a size for a target, with some dB to spare.
+_COSINES, _POWER, _SPARE_DB = 4.0, 0.8, 3.0
+# A signal counts as held at this signal-to-noise ratio. No network is proposed that is wider.
+_HELD_DB, _WIDEST = 30.0, 1024
 
 
 class Scales(NamedTuple):
@@ -102,18 +110,93 @@ class Layered(Protocol):
     def layers(self) -> Any: ...
 
 
-def default_size(field: Observed) -> tuple[int, int]:
-    """The width and depth for a field: 256 and 3, and a smaller width below 25,600 values.
+def default_size(field: Observed, target_db: float | None = None) -> tuple[int, int]:
+    """The width and depth for a field: 256 and 3 for most, less below 25,600 values, more above 100,000.
 
     The depth is the number of N×N matrices between the input and the output layer; `eqx.nn.MLP` counts one more.
+
+    **Arguments:**
+
+    - `field`: what is fitted.
+    - `target_db`: the smallest network that should reach this signal-to-noise ratio, by `expected_snr`, with 3 dB to
+        spare. For a grid alone.
 
     !!! example
         ```python
         width, depth = default_size(field)
+        default_size(load("camera"), target_db=30)
         ```
     """
-    width = 1.5 * math.sqrt(field.samples * field.out_size)
-    return int(np.clip(32 * round(width / 32), 32, 256)), 3
+    if target_db is not None and isinstance(field, Grid):
+        return _width_for(field, cosine_energies(field), target_db + _SPARE_DB, _COSINES), DEPTH
+    values = field.samples * field.out_size
+    width = min(1.5 * math.sqrt(values), 256 * max(1.0, values / 100_000) ** (1 / 8))
+    return max(32, 32 * round(width / 32)), DEPTH
+
+
+def expected_snr(field: Grid, parameters: int) -> float:
+    """The signal-to-noise ratio in dB that a network of so many parameters is expected to reach, about.
+
+    After the default number of steps it is about as good as the best 4 P⁰·⁸ of the cosines that the signal has in small
+    blocks (`cosine_energies`), P being its number of parameters. Infinite where that is all of them.
+
+    !!! example
+        ```python
+        expected_snr(load("camera", size=64), 2_000)
+        ```
+    """
+    return _expected(cosine_energies(field), _COSINES * parameters**_POWER / (field.samples * field.out_size))
+
+
+def size_to_hold(field: Field, parameters: int, snr_db: float) -> tuple[int, float] | None:
+    """If a fit ended at a low signal-to-noise ratio because its network is small: a width that would do better.
+
+    **Arguments:**
+
+    - `field`: what was fitted.
+    - `parameters`: of the network.
+    - `snr_db`: what it reached. Above 30 dB a signal counts as held.
+
+    **Returns:**
+
+    A width of at most 1024, and the signal-to-noise ratio to expect of it, in dB: 30, or less if that is not to be had.
+    `None` if the size is not the reason.
+
+    !!! example
+        ```python
+        size_to_hold(load("camera"), 50_000, 18.0)
+        ```
+    """
+    if not isinstance(field, Grid) or parameters >= field.samples * field.out_size or snr_db >= _HELD_DB:
+        return None
+    energies = cosine_energies(field)
+    reached = np.searchsorted(np.cumsum(energies), 1 - 10 ** (-snr_db / 10)) / len(energies)
+    scale = reached * field.samples * field.out_size / parameters**_POWER
+    width = _width_for(field, energies, _HELD_DB, scale)
+    count = _parameters(field, width)
+    if count <= parameters:
+        return None
+    expected = _expected(energies, scale * count**_POWER / (field.samples * field.out_size))
+    return width, min(expected, _HELD_DB)
+
+
+def _width_for(field: Grid, energies: np.ndarray, target_db: float, scale: float) -> int:
+    """The smallest width, a multiple of 32, that is expected to reach a signal-to-noise ratio; at most the largest."""
+    values = field.samples * field.out_size
+    for width in range(32, _WIDEST, 32):
+        if _expected(energies, scale * _parameters(field, width) ** _POWER / values) >= target_db:
+            return width
+    return _WIDEST
+
+
+def _expected(energies: np.ndarray, share: float) -> float:
+    """The signal-to-noise ratio of a share of all cosines."""
+    rest = float(energies[int(share * len(energies)) :].sum())
+    return -10 * math.log10(rest) if rest > 0 else math.inf
+
+
+def _parameters(field: Grid, width: int) -> int:
+    return width * (field.in_size + 1) + DEPTH * width * (width + 1) + (width + 1) * field.out_size
 
 
 def default_blueprint(
@@ -124,6 +207,7 @@ def default_blueprint(
     omega: float | None = None,
     width: int | None = None,
     depth: int | None = None,
+    target_db: float | None = None,
 ) -> Blueprint:
     """The network that `fit(signal)` starts from, as laws.
 
@@ -132,14 +216,14 @@ def default_blueprint(
     - `field`, `moments`: what is fitted.
     - `scheme`: the initialization, with the options that a fit by the default rule has.
     - `omega`: the frequency ω of the sines, if the scheme has one. Default: the scheme's own.
-    - `width`, `depth`: Default: `default_size`.
+    - `width`, `depth`: Default: `default_size`, with `target_db`.
 
     !!! example
         ```python
         blueprint = default_blueprint(field, estimate_moments(field))
         ```
     """
-    chosen, sizes = get_scheme(scheme), default_size(field)
+    chosen, sizes = get_scheme(scheme), default_size(field, target_db if width is None else None)
     return chosen.blueprint(
         moments,
         width=sizes[0] if width is None else width,

@@ -115,7 +115,8 @@ def fit(model: Any, field: Any = None, /, **options: Any) -> Fit:
         rate.
     - `steps`: that many steps, in place of the recipe's.
     - `seconds`: end after this time. The rate falls with whichever of time and steps is further.
-    - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this.
+    - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this. With a signal alone, the network
+        has a size that should be enough for it.
     - `test`: a field to measure at the end, e.g. the same image at a higher resolution.
     - `moments`: those of the signal, if they are known already.
     - `blueprint`: what the model was drawn from, to be saved with it.
@@ -166,17 +167,21 @@ def _fit_signal(
     noise: float = 0.0,
     seed: int = 0,
     moments: Moments | None = None,
+    target_db: float | None = None,
     **options: Any,
 ) -> Fit:
     require_omega(omega, [scheme])  # before anything is read
+    require_limits(options.get("seconds"), target_db)
     require_noise(noise)
     field = as_field(signal, size)
     moments = estimate_moments(field, noise=noise) if moments is None else moments
-    blueprint = default_blueprint(field, moments, scheme, omega=omega, width=width, depth=depth)
+    blueprint = default_blueprint(field, moments, scheme, omega=omega, width=width, depth=depth, target_db=target_db)
     model = CoordinateMLP(blueprint, device=device, generator=torch.Generator().manual_seed(seed))
     if progress and "callback" not in options:
         options["callback"] = progress_line
-    return _fit_model(model, field, noise=noise, moments=moments, seed=seed, blueprint=blueprint, **options)
+    return _fit_model(
+        model, field, noise=noise, moments=moments, seed=seed, blueprint=blueprint, target_db=target_db, **options
+    )
 
 
 def _fit_model(

@@ -126,7 +126,8 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
     - `optimizer`: any `optax.GradientTransformation`, in place of the recipe's optimizer and rate.
     - `steps`: that many steps, in place of the recipe's.
     - `seconds`: end after this time. The rate falls with whichever of time and steps is further.
-    - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this.
+    - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this. With a signal alone, the network
+        has a size that should be enough for it.
     - `test`: a field to measure at the end, e.g. the same image at a higher resolution.
     - `moments`: those of the signal, if they are known already.
     - `domain`: `(low, high)` of every coordinate, for the default optimizer of terms that have no positions.
@@ -177,18 +178,22 @@ def _fit_signal(
     progress: bool = True,
     seed: int = 0,
     moments: Moments | None = None,
+    target_db: float | None = None,
     **options: Any,
 ) -> Fit:
     require_omega(omega, [scheme])  # before anything is read
+    require_limits(options.get("seconds"), target_db)
     field = as_field(signal, size)
     values = Values(field, moments, noise)
-    blueprint = default_blueprint(field, values.signal_moments, scheme, omega=omega, width=width, depth=depth)
+    blueprint = default_blueprint(
+        field, values.signal_moments, scheme, omega=omega, width=width, depth=depth, target_db=target_db
+    )
     network = CoordinateMLP(blueprint, key=jax.random.key(seed))
     if progress and "callback" not in options:
         options["callback"] = progress_line
     samples = default_sampling(field, blueprint.parameters) if samples is None else samples
     term = observe(field, samples, values.signal_moments, noise)
-    return _fit_network(network, term, seed=seed, blueprint=blueprint, **options)
+    return _fit_network(network, term, seed=seed, blueprint=blueprint, target_db=target_db, **options)
 
 
 def observe(field: Field, samples: Sampling, moments: Moments | None = None, noise: float = 0.0) -> Values | Averages:
