@@ -26,8 +26,8 @@ NOISY_RATE = 0.1
 BATCH = 4096
 # Matrices between the input and the output layer.
 DEPTH = 3
-# A trained network of P parameters holds about 4 P^0.8 cosines of a signal: 2.6 to 5.7 for photos of the development set of
-# benchmarks/signals.py, at widths of 64 to 352. Hence a size for a target, with some dB to spare.
+# A trained network of P parameters holds about 4 P^0.8 cosines of a signal: 2.6 to 5.7 for photos of the development
+# set of benchmarks/signals.py, at widths of 64 to 352. Hence a size for a target, with some dB to spare.
 _COSINES, _POWER, _SPARE_DB = 4.0, 0.8, 3.0
 # A signal counts as held at this signal-to-noise ratio. No network is proposed that is wider.
 _HELD_DB, _WIDEST = 30.0, 1024

@@ -18,6 +18,7 @@ RUNS = {
     "audio": 8 + 1,
     "omega-sweep": 12 * (3 * 21 + 1) + 12,
     "mup-sweep": 3 * 21 + 4 * (6 * 3 + 1) * 21,
+    "beyond": 2 * 13,
 }
 
 

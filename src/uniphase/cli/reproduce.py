@@ -32,7 +32,8 @@ def reproduce(
     Parameters
     ----------
     experiment
-        One of moments, theory, spectrum, narrow, readings, cameraman, audio, omega-sweep, mup-sweep; or all.
+        One of moments, theory, spectrum, narrow, readings, cameraman, audio, omega-sweep, mup-sweep, beyond;
+        or all.
     preset
         "paper": exactly the paper's protocol. "quick": the same at a smaller size, in minutes.
     seeds

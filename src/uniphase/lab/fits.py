@@ -205,10 +205,10 @@ class ReferenceRun(SingleRun):
             return Outcome({}, {"train": drawable(field.values, field)}, time.perf_counter() - begun)
         test = self.signal.test("corners")
         spline = cubic_spline(field, test)
-        metrics = _errors("eval", spline, test)
+        metrics = errors_of("eval", spline, test)
         centers = self.signal.test("centers")
         coarse = _field(self.signal.name, self.signal.space, self.signal.size, "centers")
-        metrics |= _errors("centers", cubic_spline(coarse, centers), centers)
+        metrics |= errors_of("centers", cubic_spline(coarse, centers), centers)
         pictures = {"train": field.values, "test": test.values, "spline": spline}
         arrays = {name: drawable(values, field) for name, values in pictures.items()}
         return Outcome(metrics, arrays, time.perf_counter() - begun)
@@ -269,7 +269,7 @@ def _examine(network, signal: Signal) -> tuple[dict[str, float], dict[str, np.nd
 
     field = signal.field()
     fitted = render(network, field.shape, extents=field.extents, align="corners")
-    metrics = _errors("train", fitted, field)
+    metrics = errors_of("train", fitted, field)
     if field.medium == "sound":
         return metrics, {"train": drawable(fitted, field)}
     if signal.eval_size is None:
@@ -278,7 +278,7 @@ def _examine(network, signal: Signal) -> tuple[dict[str, float], dict[str, np.nd
     tested = render(network, test.shape, extents=test.extents, align="corners")
     edges = outer_edges(field.shape)
     centered = render(network, test.shape, extents=test.extents, align="centers", region=edges)
-    metrics |= _errors("eval", tested, test) | _errors("centers", centered, test)
+    metrics |= errors_of("eval", tested, test) | errors_of("centers", centered, test)
     return metrics, {"train": drawable(fitted, field), "test": drawable(tested, field)}
 
 
@@ -287,7 +287,7 @@ def outer_edges(shape: tuple[int, ...]) -> list[tuple[float, float]]:
     return [(-n / (n - 1), n / (n - 1)) for n in shape]
 
 
-def _errors(name: str, prediction: np.ndarray, truth: Grid) -> dict[str, float]:
+def errors_of(name: str, prediction: np.ndarray, truth: Grid) -> dict[str, float]:
     with np.errstate(all="ignore"):
         mse = float(np.mean(np.square(prediction.astype(np.float64) - truth.values)))
         return {

@@ -241,3 +241,19 @@ def _finish_panels(figure: "Figure", x: str, y: str) -> None:
     handles = {label: h for axes in figure.axes for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if handles:
         figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
+
+
+def ratios_to_spline(title: str, found: Mapping[str, Mapping[str, Sequence[float]]]) -> "Figure":
+    """For every image, the errors of several kinds of fits relative to the cubic spline's; a mark for each seed."""
+    figure = _figure(8.0, 0.5 + 0.35 * len(found), title)
+    axes = figure.subplots()
+    for row, by_kind in enumerate(found.values()):
+        for i, (kind, ratios) in enumerate(by_kind.items()):
+            label = kind if row == 0 else None
+            axes.plot(ratios, [row + 0.15 * i] * len(ratios), "os"[i], color=f"C{3 if i == 0 else 0}", label=label)
+    axes.axvline(1.0, color="0.4", linewidth=0.8)
+    axes.set_yticks(range(len(found)), list(found))
+    axes.invert_yaxis()
+    axes.set_xlabel("MSE / MSE of the spline")
+    axes.legend(fontsize=8)
+    return figure

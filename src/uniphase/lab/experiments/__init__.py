@@ -19,6 +19,7 @@ EXPERIMENT_NAMES = (
     "audio",
     "omega-sweep",
     "mup-sweep",
+    "beyond",
 )
 
 

@@ -29,30 +29,30 @@ def tasks() -> list[str]:
     return list(printed()["omega-sweep"])
 
 
-def _signal(preset: Preset, name: str) -> Signal:
+def signal_of(preset: Preset, name: str) -> Signal:
     size, eval_size, _ = _SIZES[preset]
     return task(name, size, eval_size)
 
 
-def _fit(preset: Preset, name: str, scheme: str, omega: float | None, seed: int) -> FitRun:
+def fit_of(preset: Preset, name: str, scheme: str, omega: float | None, seed: int) -> FitRun:
     p = _SIZES[preset][2]
     options = () if omega is None else (("omega", omega),)
-    return FitRun(_signal(preset, name), scheme, p.width, p.depth, p.steps, p.rate, options, seed=seed)
+    return FitRun(signal_of(preset, name), scheme, p.width, p.depth, p.steps, p.rate, options, seed=seed)
 
 
 def _runs(preset: Preset, seeds: int, store: Store) -> list[Run]:
-    runs: list[Run] = [ReferenceRun(_signal(preset, name)) for name in tasks()]
+    runs: list[Run] = [ReferenceRun(signal_of(preset, name)) for name in tasks()]
     for seed in range(seeds):
-        runs += [_fit(preset, name, "uniform-phase", None, seed) for name in tasks()]
+        runs += [fit_of(preset, name, "uniform-phase", None, seed) for name in tasks()]
         runs += [
-            _fit(preset, name, scheme, omega, seed) for name in tasks() for scheme in BASELINES for omega in OMEGAS
+            fit_of(preset, name, scheme, omega, seed) for name in tasks() for scheme in BASELINES for omega in OMEGAS
         ]
     return runs
 
 
 def sweep(preset: Preset, name: str, scheme: str, seed: int, store: Store) -> dict[float, Record]:
     """The records of a baseline by ω₀."""
-    found = {omega: store.get(_fit(preset, name, scheme, omega, seed)) for omega in OMEGAS}
+    found = {omega: store.get(fit_of(preset, name, scheme, omega, seed)) for omega in OMEGAS}
     return {omega: record for omega, record in found.items() if record}
 
 
@@ -91,7 +91,7 @@ class BestRuns(NamedTuple):
 
 def _find(preset: Preset, seeds: int, store: Store, name: str, scheme: str) -> BestRuns:
     if scheme == "uniform-phase":
-        records = [record for seed in range(seeds) if (record := store.get(_fit(preset, name, scheme, None, seed)))]
+        records = [record for seed in range(seeds) if (record := store.get(fit_of(preset, name, scheme, None, seed)))]
         return BestRuns(records, [], min(1, len(records)), 1)
     sweeps = [records for seed in range(seeds) if (records := sweep(preset, name, scheme, seed, store))]
     omegas = [best(records) for records in sweeps]
@@ -107,7 +107,7 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
         for name in (name for name in tasks() if name.endswith(space)):
             found[name] = {s: _find(preset, seeds, store, name, s) for s in ("uniform-phase", *BASELINES)}
             rows += [_row(name, scheme, each, preset) for scheme, each in found[name].items()]
-            reference = store.get(ReferenceRun(_signal(preset, name)))
+            reference = store.get(ReferenceRun(signal_of(preset, name)))
             if reference is not None:
                 splines[name] = reference.metrics["eval_mse"]
             mse = f"{splines[name]:.5g}" if name in splines else MISSING
@@ -181,14 +181,14 @@ def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
     curves, ours = {}, {}
     for name in tasks():
         curves[name] = {scheme: sweep(preset, name, scheme, 0, store) for scheme in BASELINES}
-        ours[name] = store.get(_fit(preset, name, "uniform-phase", None, 0))
+        ours[name] = store.get(fit_of(preset, name, "uniform-phase", None, 0))
     if not any(ours.values()) and not any(any(by_scheme.values()) for by_scheme in curves.values()):
         return {}
     figures = {"omega-sweep": omega_sweep(titled("Test MSE against ω₀", preset), curves, ours, OMEGAS)}
     for space, words in SPACES.items():
         rows = {}
         for name in (name for name in tasks() if name.endswith(space)):
-            reference = store.get(ReferenceRun(_signal(preset, name)), needs="test")
+            reference = store.get(ReferenceRun(signal_of(preset, name)), needs="test")
             complete = {s: found for s, found in curves[name].items() if len(found) == len(OMEGAS)}
             chosen = {s: (best(found), found[best(found)]) for s, found in complete.items()}
             if reference is not None and (ours[name] is not None or chosen):
