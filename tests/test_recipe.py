@@ -5,9 +5,19 @@ import pytest
 
 from uniphase.initialization.moments import estimate_moments
 from uniphase.initialization.schemes import uniform_phase
-from uniphase.recipe import Recipe, Units, default_rate, default_recipe, default_size, paper_recipe
+from uniphase.recipe import (
+    Recipe,
+    Units,
+    default_blueprint,
+    default_rate,
+    default_recipe,
+    default_size,
+    expected_snr,
+    paper_recipe,
+    size_to_hold,
+)
 from uniphase.signals.datasets import load
-from uniphase.signals.fields import Grid
+from uniphase.signals.fields import Grid, Points
 
 FIELD = load("camera", size=24)
 
@@ -18,7 +28,9 @@ def blueprint(depth: int, width: int = 16):
 
 
 def test_defaults_follow_from_the_signal():
-    assert default_size(load("camera")) == (256, 3)
+    assert default_size(load("camera", size=256)) == (256, 3)
+    assert default_size(load("camera")) == (288, 3)  # 256 · 2.62^(1/8) = 288.8
+    assert default_size(Points(np.zeros((12_000_000, 1)), np.zeros((12_000_000, 3)))) == (544, 3)
     assert default_size(load("camera", size=128)) == (192, 3)
     assert default_size(FIELD) == (32, 3)
     assert default_size(Grid(np.arange(10.0)[:, None])) == (32, 3)
@@ -27,6 +39,37 @@ def test_defaults_follow_from_the_signal():
     assert default_recipe(photo, blueprint(3)) == Recipe("muon", 0.0625, 0.01, 820, 4096)
     assert default_recipe(load("camera"), blueprint(3)) == Recipe("muon", 0.0625, 0.01, 2000, 4096)
     assert paper_recipe(FIELD) == Recipe("adam", 1e-4, 1.0, 3000, 576)
+
+
+def test_a_target_decides_the_size():
+    photo = load("camera", size=128)
+    widths = [default_size(photo, target)[0] for target in (5.0, 15.0, 25.0, 300.0)]
+    assert widths == sorted(set(widths))
+    assert widths[-1] == 1024
+    blueprint = default_blueprint(photo, estimate_moments(photo), target_db=15.0)
+    assert blueprint.width == widths[1]
+    assert expected_snr(photo, blueprint.parameters) >= 18  # 3 dB to spare
+    narrower = default_blueprint(photo, estimate_moments(photo), width=blueprint.width - 32)
+    assert expected_snr(photo, narrower.parameters) < 18
+    points = Points(photo.coordinates(), photo.flat_values())
+    assert default_size(points, 15.0) == default_size(photo)
+
+
+def test_a_network_that_is_too_small_is_told():
+    photo = load("camera", size=128)
+    found = size_to_hold(photo, 5_000, 12.0)
+    assert found is not None
+    width, expected = found
+    assert width % 32 == 0
+    assert expected == 30.0
+    assert size_to_hold(photo, 5_000, 8.0)[0] > width  # it does worse, so it needs more
+    assert size_to_hold(photo, 5_000, 30.0) is None  # held
+    assert size_to_hold(photo, 17_000, 12.0) is None  # more parameters than values
+    noise = Grid(np.random.default_rng(0).normal(size=(2048, 2048, 1)))
+    width, expected = size_to_hold(noise, 50_000, 0.1)
+    assert width == 1024
+    assert 0.1 < expected < 30
+    assert size_to_hold(Points(photo.coordinates(), photo.flat_values()), 5_000, 12.0) is None
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def default_size(field: Observed, target_db: float | None = None) -> tuple[int, 
     !!! example
         ```python
         width, depth = default_size(field)
-        default_size(load("camera"), target_db=30)
+        default_size(load("camera"), target_db=30.0)
         ```
     """
     if target_db is not None and isinstance(field, Grid):
