@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,8 @@ from uniphase.lab.tables import Table, spread
 HERE = Path(__file__).resolve().parent
 RECORDS, PAGE = HERE / "models.jsonl", HERE.parent / "docs" / "models.md"
 SIZE, WIDTH, STEPS, SEEDS = 128, 128, 300, 3
+# Output weights relative to those that give an untrained network the covariance of the signal.
+SCALES = (0.01, 0.05, 0.2, 1.0, 2.0)
 STARTS, OPTIMIZERS = ("its own", "initialize_"), ("Adam", "UnitMuon")
 
 
@@ -191,8 +194,10 @@ def measure(model: Model, start: str, optimizer: str, seed: int) -> dict[str, fl
     network = model.make()
     known = up.Points(x.numpy(), y.numpy())
     moments = up.estimate_moments(known)
-    if start == "initialize_":
-        upt.initialize_(network, moments, generator=torch.Generator().manual_seed(seed))
+    if start != "its own":
+        _, _, scale = start.partition(", output scale ")
+        options = {"output_scale": float(scale)} if scale else {}
+        upt.initialize_(network, moments, generator=torch.Generator().manual_seed(seed), **options)
     if optimizer == "Adam":
         chosen, falls = torch.optim.Adam(network.parameters(), lr=model.rate), 1.0
     else:
@@ -215,6 +220,11 @@ def tasks() -> Iterator[tuple[Model, str, str, int]]:
     for optimizer in OPTIMIZERS:
         for seed in range(SEEDS):
             yield from ((model, start, optimizer, seed) for model in MODELS for start in STARTS)
+            yield from ((MODELS[0], scaled(scale), optimizer, seed) for scale in SCALES)
+
+
+def scaled(scale: float) -> str:
+    return f"initialize_, output scale {scale:g}"
 
 
 def load_records() -> list[dict[str, Any]]:
@@ -265,6 +275,23 @@ def table(records: list[dict[str, Any]], optimizer: str) -> Table:
     return Table(optimizer.lower(), title, header, tuple(rows), (note,) if rows else ())
 
 
+def draw(records: list[dict[str, Any]]) -> None:
+    """docs/models.png: what the scale of the output weights does to the first of the models."""
+    figure, axes = plt.subplots(1, len(OPTIMIZERS), figsize=(9, 3.4), layout="constrained")
+    for axis, optimizer in zip(axes, OPTIMIZERS, strict=True):
+        of_first = [r for r in records if (r["model"], r["optimizer"]) == (MODELS[0].name, optimizer)]
+        for part, words in (("fitted", "fitted half"), ("held_back", "held back")):
+            by_scale = [[r[part] for r in of_first if r["start"] == scaled(scale)] for scale in SCALES]
+            means = [statistics.fmean(each) if each else math.nan for each in by_scale]
+            (line,) = axis.plot(SCALES, means, "o-", label=words)
+            own = [r[part] for r in of_first if r["start"] == "its own"]
+            if own:
+                axis.axhline(statistics.fmean(own), color=line.get_color(), linestyle=":", linewidth=1)
+        axis.set(xscale="log", xlabel="output weights / matched ones", ylabel="PSNR, dB", title=optimizer)
+        axis.legend(fontsize=8)
+    figure.savefig(PAGE.with_suffix(".png"), dpi=90)
+
+
 def write_page() -> None:
     """Write the tables between the page's marks `<!-- NAME -->` and `<!-- end -->`."""
     page, records = PAGE.read_text(), load_records()
@@ -273,6 +300,7 @@ def write_page() -> None:
         page, count = re.subn(pattern, lambda m, t=made: f"{m[1]}{t.markdown()}{m[2]}", page, flags=re.DOTALL)
         assert count == 1, f"docs/models.md has no marks for the table {made.name}"
     PAGE.write_text(page)
+    draw(records)
 
 
 if __name__ == "__main__":
