@@ -18,6 +18,7 @@ from ..signals.paths import FilePath
 from ..storage.network_file import Domain, NetworkFile
 from .pictures import camera_options
 from .plan import Stop
+from .summary import summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -132,6 +133,9 @@ class Result(ABC):
         shape = surface_shape(field)
         surface = None if shape is None else self.render(shape)
         return preview_figure(field, prediction, self.losses, self.metrics, "", surface=surface)
+
+    def _repr_html_(self) -> str:
+        return summary(self)
 
     @abstractmethod
     def _render(self, shape: Sequence[int], **options: Any) -> np.ndarray: ...
