@@ -1,4 +1,4 @@
-"""The limits of a step: the matrix products of its hidden layers and nothing else, in their fastest layout; its sines."""
+"""The limits of a step: the products of its hidden layers and nothing else, in their fastest layout, and its sines."""
 
 import time
 from collections.abc import Callable

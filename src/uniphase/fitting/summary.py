@@ -90,7 +90,9 @@ def _picture(result: "Result", field: Field) -> Html:
     medium = field.medium if isinstance(field, Grid) else None
     colours = 3 if medium == "lab" or field.out_size == 3 else 1
     values = _grid_values(result, field) if isinstance(field, Grid) else _surface(result, field)
-    pixels = as_pixels(np.nan_to_num(values[..., :colours]), medium, field.value_range)
+    low, high = field.value_range
+    finite = np.nan_to_num(values[..., :colours], nan=low, posinf=high, neginf=low)
+    pixels = as_pixels(finite, medium, (low, high))
     words = "the fit" if field.in_size == 2 else "the fit, in the middle"
     return captioned(image(pixels, words), words)
 

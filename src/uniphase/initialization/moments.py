@@ -13,7 +13,6 @@ from textwrap import indent
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.ndimage import sobel
 from scipy.spatial import KDTree
 
@@ -81,12 +80,12 @@ class Moments:
 
     def _repr_html_(self) -> str:
         names = ("mean", "μ"), ("covariance", "Σ"), ("structure_tensor", "Ω"), ("epsilon", "ε")
-        rows = [(name.replace("_", " "), symbol, _numbers(getattr(self, name))) for name, symbol in names]
+        rows = [(name.replace("_", " "), symbol, _numbers(np.asarray(getattr(self, name)))) for name, symbol in names]
         return section(f"moments: {self.in_size} → {self.out_size}", table((), rows))
 
 
-def _numbers(array: ArrayLike) -> Html:
-    return preformatted(np.array2string(np.asarray(array), precision=6, threshold=_NUMBERS))
+def _numbers(array: np.ndarray) -> Html:
+    return preformatted(np.array2string(array, precision=6, threshold=_NUMBERS))
 
 
 def estimate_moments(field: Field, *, epsilon: float | None = None, noise: float = 0.0) -> Moments:
