@@ -98,7 +98,12 @@ def test_an_error_says_its_kind_and_one_before_the_first_step_leaves_nothing(mon
 @pytest.mark.parametrize("options", [{"callback": None}, {"callback": print}, {"progress": False}])
 def test_a_callback_or_silence_can_be_chosen(options, monkeypatch):
     shown, given = fake_notebook(monkeypatch), []
-    run_visibly(lambda **options: given.append(options), options)
+
+    def run(**options):
+        given.append(options)
+        return result()
+
+    run_visibly(run, options)
     assert (shown, given) == ([], [options])
 
 
