@@ -90,7 +90,8 @@ def draw_layer_(
 ) -> None:
     """Draw the weights and the bias of one layer in place. The arguments are those of the functions of this module."""
     _require_shapes(weight, bias)
-    shape, place = tuple(weight.shape), role or "hidden"
+    shape = weight.shape[0], weight.shape[1]
+    place: Role = role or "hidden"
     plan = plan_layer(scheme, place, shape, moments, omega=omega, options=options, uneven=role is not None)
     if shape != (plan.rows, plan.columns):
         raise ValueError(
