@@ -122,10 +122,8 @@ def test_in_a_notebook_it_is_shown_live(monkeypatch, capsys):
     result = fit(network(), FIELD, steps=20, callback=None)
     assert len(shown) == count
     assert capsys.readouterr().err == ""
-    assert len(Seen(result._repr_html_()).images) == 1
-    np.testing.assert_array_equal(
-        *(Seen(each._repr_html_()).images[0] for each in (result, replace(result, prediction=None)))
-    )
+    for each in (result, replace(result, prediction=None)):
+        assert [picture.shape for picture in Seen(each._repr_html_()).images] == [(24, 24)]
 
 
 def test_samples_are_averages_where_the_network_could_overshoot():
