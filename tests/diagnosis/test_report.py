@@ -1,10 +1,12 @@
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from helpers.markup import SCRIPT, Seen
 from uniphase.diagnosis.chain import draw_chain
 from uniphase.diagnosis.examination import examine
 from uniphase.diagnosis.report import Report
@@ -56,3 +58,20 @@ def test_rich_prints_the_same_text_and_colours_the_severities(report, color):
     else:
         assert "\x1b[32mok\x1b[0m" in text
         assert "repair(layers=[0])" in text
+
+
+def test_a_notebook_shows_the_verdicts_and_the_layers(report):
+    seen = Seen(report._repr_html_())
+    assert seen.words[0] == "not healthy, on 1,024 samples"
+    for finding in report.findings:
+        assert {finding.severity, finding.item, finding.words} <= set(seen.words)
+    assert "repair(layers=[0])" in seen.words
+    assert seen.tags.count("tr") == len(report.findings) + 1 + len(report.layers)
+
+
+def test_names_that_look_like_markup_are_text(report):
+    layers = tuple(layer._replace(name=SCRIPT) for layer in report.layers)
+    seen = Seen(replace(report, layers=layers, looks_like=SCRIPT, fix=SCRIPT)._repr_html_())
+    assert "script" not in seen.tags
+    assert seen.words.count(SCRIPT) == len(layers) + 1
+    assert f"looks like: {SCRIPT}" in seen.words

@@ -2,7 +2,8 @@ import numpy as np
 import optax
 import pytest
 
-from helpers.fits import FIELD, Interrupt, assert_identical, interrupted, network
+from helpers.fits import FIELD, assert_identical, interrupted, network
+from helpers.interrupts import Interrupt
 from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.moments import estimate_moments
 from uniphase.recipe import Recipe

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from helpers.interrupts import Interrupt
 from uniphase.initialization.moments import estimate_moments
 from uniphase.initialization.schemes import get_scheme
 from uniphase.jax.network import CoordinateMLP
@@ -21,18 +22,6 @@ def network(width=16, depth=2, seed=0, scheme="uniform-phase"):
 def assert_identical(a, b):
     for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
         np.testing.assert_array_equal(x, y)
-
-
-class Interrupt:
-    """Raises KeyboardInterrupt after some calls."""
-
-    def __init__(self, calls: int):
-        self.calls = calls
-
-    def __call__(self, progress):
-        self.calls -= 1
-        if self.calls == 0:
-            raise KeyboardInterrupt
 
 
 def interrupted(tmp_path, *arguments, **options):

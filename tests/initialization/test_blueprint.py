@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from helpers.markup import SCRIPT, Seen
 from uniphase.initialization.blueprint import Blueprint, LayerPlan
 from uniphase.initialization.distributions import Constant, Normal
 from uniphase.initialization.moments import prescribe_moments
@@ -18,6 +19,21 @@ def test_a_blueprint_prints_as_a_table():
         "output     16 → 1   z           columns N(0, [[0.25]])          [0.5]",
     ]
     assert "[sin(2πz), cos(2πz)]  N(0, 32²) (frozen)  none" in str(tanh_pe((2, 1), width=16, depth=1))
+
+
+def test_a_notebook_shows_the_same_table():
+    blueprint = uniform_phase(prescribe_moments(length_scale=[0.1, 0.2]), width=16, depth=3)
+    seen = Seen(blueprint._repr_html_())
+    title, *rows = str(blueprint).splitlines()
+    assert seen.words[0] == title
+    assert [word for word in seen.words[1:] if word in "\n".join(rows)] == seen.words[1:]
+    assert seen.tags.count("tr") == len(rows)
+
+
+def test_a_scheme_that_looks_like_markup_is_text():
+    seen = Seen(Blueprint(SCRIPT, (LayerPlan("output", 1, 1, "linear", Normal(1.0), None),))._repr_html_())
+    assert "script" not in seen.tags
+    assert seen.words[0].startswith(SCRIPT)
 
 
 def test_sizes_and_parameters():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.ndimage
 
+from helpers.markup import Seen
 from helpers.waves import waves
 from uniphase.initialization.moments import EPSILON, Moments, estimate_moments, prescribe_moments
 from uniphase.initialization.schemes import uniform_phase
@@ -376,6 +377,16 @@ def test_moments_print():
     text = str(prescribe_moments(length_scale=0.5))
     assert "mean" in text
     assert "structure tensor" in text
+
+
+def test_a_notebook_shows_the_numbers():
+    moments = prescribe_moments(mean=[0.25, 0.5], covariance=[2.0, 3.0], length_scale=0.5)
+    seen = Seen(moments._repr_html_())
+    assert seen.words[0] == "moments: 1 → 2"
+    assert [word for word in seen.words if word in "μΣΩε"] == ["μ", "Σ", "Ω", "ε"]
+    assert {"[0.25 0.5 ]", "[[2. 0.]\n [0. 3.]]", "[[8.]]"} <= set(seen.words)
+    many = prescribe_moments(mean=np.zeros(500), length_scale=0.5)
+    assert len(many._repr_html_()) < 5_000
 
 
 # Missing samples.

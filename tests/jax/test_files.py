@@ -1,6 +1,4 @@
-import errno
 import json
-import os
 import pickle
 import re
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from helpers.disks import FULL_DISK
 from helpers.ten_lines import TEN_LINES
 from uniphase.initialization.moments import estimate_moments
 from uniphase.initialization.schemes import SCHEMES, get_scheme, uniform_phase
@@ -224,20 +223,7 @@ def test_a_missing_file(tmp_path):
             function(tmp_path / "a")
 
 
-def _full(*_):
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def _half_written(path, data):
-    with path.open("wb") as stream:
-        stream.write(data[: len(data) // 2])
-    _full()
-
-
-@pytest.mark.parametrize(
-    ("owner", "name", "failure"),
-    [(os, "replace", _full), (os, "fsync", _full), (Path, "write_bytes", _half_written)],
-)
+@pytest.mark.parametrize(("owner", "name", "failure"), FULL_DISK)
 def test_a_full_disk_leaves_the_old_file(owner, name, failure, path, monkeypatch):
     before = path.read_bytes()
     monkeypatch.setattr(owner, name, failure)

@@ -2,6 +2,7 @@ import copy
 import inspect
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from uniphase.signals.fields import Grid, Points
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
+from helpers.interrupts import Interrupt  # noqa: E402
+from helpers.markup import Seen  # noqa: E402
+from helpers.notebooks import fake_notebook  # noqa: E402
 from helpers.torch_models import OfficialSiren, Sine, SineLayer, Skipping, sequential  # noqa: E402
 from helpers.zoo import Concatenating  # noqa: E402
 from uniphase.torch.files import load_network  # noqa: E402
@@ -107,6 +111,19 @@ def test_a_signal_alone_gets_a_network():
 def test_progress_is_a_line(capsys):
     fit("camera", size=16, steps=10)
     assert "step 10/10  SNR" in capsys.readouterr().err
+
+
+def test_in_a_notebook_it_is_shown_live(monkeypatch, capsys):
+    shown = fake_notebook(monkeypatch)
+    fit(network(), FIELD, steps=20)
+    fit("camera", size=16, steps=20, width=8, depth=1)
+    assert [text.partition(" in ")[0] for text, _ in shown].count("20 steps") == 2
+    count = len(shown)
+    result = fit(network(), FIELD, steps=20, callback=None)
+    assert len(shown) == count
+    assert capsys.readouterr().err == ""
+    for each in (result, replace(result, prediction=None)):
+        assert [picture.shape for picture in Seen(each._repr_html_()).images] == [(24, 24)]
 
 
 def test_samples_are_averages_where_the_network_could_overshoot():
@@ -210,18 +227,6 @@ def test_the_seed_draws_the_batches():
 
 
 # Interruptions and divergence.
-
-
-class Interrupt:
-    """Raises KeyboardInterrupt after some calls."""
-
-    def __init__(self, calls: int):
-        self.calls = calls
-
-    def __call__(self, progress):
-        self.calls -= 1
-        if self.calls == 0:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "adam", "given"])

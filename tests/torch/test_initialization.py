@@ -229,10 +229,10 @@ def test_omega_of_one_layer():
         (
             nn.Linear(2, 16),
             (),
-            "layer maps 2 to 16, but a layer of the role 'hidden' in uniform-phase maps 2 to 2; pass",
+            r"weight has the shape \(16, 2\), but in uniform-phase a layer of the role 'hidden' has \(2, 2\); pass",
         ),
         (nn.Linear(2, 16), ("input",), "target is .*, but uniform-phase matches the moments of a signal"),
-        (nn.Linear(16, 16, bias=False), (), r"layer Linear.* has no bias, but uniform-phase draws it from U\(±3.142\)"),
+        (nn.Linear(16, 16, bias=False), (), r"the layer has no bias, but uniform-phase draws it from U\(±3.142\)"),
     ],
 )
 def test_a_layer_that_does_not_fit(layer, arguments, message):

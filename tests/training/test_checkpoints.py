@@ -1,7 +1,4 @@
-import errno
-import os
 import re
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +6,7 @@ import numpy as np
 import optax
 import pytest
 
+from helpers.disks import FULL_DISK
 from uniphase.initialization.schemes import sm20
 from uniphase.jax.files import load_network, save_network
 from uniphase.jax.network import CoordinateMLP
@@ -110,20 +108,7 @@ def test_a_missing_file(tmp_path):
         load_state(tmp_path / "a", np.zeros(3))
 
 
-def _full(*_):
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def _half_written(path, data):
-    with path.open("wb") as stream:
-        stream.write(data[: len(data) // 2])
-    _full()
-
-
-@pytest.mark.parametrize(
-    ("owner", "name", "failure"),
-    [(os, "replace", _full), (os, "fsync", _full), (Path, "write_bytes", _half_written)],
-)
+@pytest.mark.parametrize(("owner", "name", "failure"), FULL_DISK)
 def test_a_full_disk_leaves_the_old_state(owner, name, failure, tmp_path, monkeypatch):
     path = tmp_path / "a"
     save_state(path, np.zeros(3), {})

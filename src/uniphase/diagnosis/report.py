@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..initialization.moments import Moments
+from ..signals.markup import coloured, folded, preformatted, section, table
 from .findings import Finding
 from .measurements import LayerMeasurement
 
 _WIDTH = 120
 _HEADER = ("layer", "out", "std of z", "|E eⁱᶻ|", "|E e²ⁱᶻ|", "s² of layer", "s² from first", "‖∂W‖", "‖∂b‖")
 _STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red"}
+# Of the same severities in HTML, legible on white and on black.
+_COLOURS = {"ok": "#16a34a", "warn": "#ca8a04", "bad": "#ef4444"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,16 @@ class Report:
             word, space, rest = line.partition(" ")
             lines.append(f"[{_STYLES[word]}]{word}[/]{space}{rest}" if word in _STYLES else line)
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        findings = [(coloured(each.severity, _COLOURS[each.severity]), each.item, each.words) for each in self.findings]
+        return section(
+            f"{'healthy' if self.healthy else 'not healthy'}, on {self.samples:,} samples",
+            table((), findings),
+            f"looks like: {self.looks_like or 'no published initialization'}",
+            *(() if self.fix is None else ("to fix it:", preformatted(self.fix))),
+            folded("layer by layer", table(_HEADER, map(_cells, self.layers))),
+        )
 
     def _table(self) -> list[str]:
         rows = [_HEADER, *map(_cells, self.layers)]

@@ -16,8 +16,10 @@ from ..signals.fields import Field, Grid, Sampling
 from ..signals.metrics import Metrics, evaluate
 from ..signals.paths import FilePath
 from ..storage.network_file import Domain, NetworkFile
+from ..storage.structure import read_structure
 from .pictures import camera_options
 from .plan import Stop
+from .summary import summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,6 +108,7 @@ class Result(ABC):
         - `test`: the test field, if there was one.
         """
         field = self._require_field("quantized")
+        _require_layers(self.network)
         rounded = dataclasses.replace(self, network=self._quantize(bits))
         changes: dict[str, Any] = {"bits": bits, "exact_metrics": self.metrics}
         for prefix, seen in (("", field), ("test_", test)):
@@ -133,6 +136,9 @@ class Result(ABC):
         surface = None if shape is None else self.render(shape)
         return preview_figure(field, prediction, self.losses, self.metrics, "", surface=surface)
 
+    def _repr_html_(self) -> str:
+        return summary(self)
+
     @abstractmethod
     def _render(self, shape: Sequence[int], **options: Any) -> np.ndarray: ...
 
@@ -156,3 +162,11 @@ class Result(ABC):
 def kept(prediction: np.ndarray | None) -> np.ndarray | None:
     """A prediction, unless it has too many numbers to be kept with a fit."""
     return prediction if prediction is not None and prediction.size <= _KEPT else None
+
+
+def _require_layers(network: Any) -> None:
+    """Raise an error for a network of any framework whose matrices are not known."""
+    try:
+        read_structure(network)
+    except ValueError as error:
+        raise ValueError(f"the network is a {type(network).__name__}, but only a CoordinateMLP is quantized") from error

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from ..signals.markup import section, table
 from .activations import get_activation
 from .distributions import Distribution, distribution_from_dict, distribution_to_dict
 
 # How a layer's weights scale with the width, for μP and the optimizers. Every bias has the role "bias" there.
 Role = Literal["input", "hidden", "output"]
+
+_HEADER = ("layer", "maps", "activation", "weights", "biases")
 
 
 @dataclass(frozen=True)
@@ -124,14 +127,21 @@ class Blueprint:
         return Blueprint(known["scheme"], tuple(_plan_from_dict(layer) for layer in known["layers"]))
 
     def __str__(self) -> str:
-        title = f"{self.scheme}: {self.in_size} → {self.out_size}, {self.parameters:,} parameters"
-        rows = [("layer", "maps", "activation", "weights", "biases")]
-        for plan, group in itertools.groupby(self.layers):
-            repeats = len(list(group))
-            rows.append((plan.role + (f" ×{repeats}" if repeats > 1 else ""), *_cells(plan)))
+        rows = [_HEADER, *self._rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([title, *lines])
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        return section(self._title(), table(_HEADER, self._rows()))
+
+    def _title(self) -> str:
+        return f"{self.scheme}: {self.in_size} → {self.out_size}, {self.parameters:,} parameters"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """A row for each layer; one for all layers in a row that are equal."""
+        groups = [(plan, len(list(group))) for plan, group in itertools.groupby(self.layers)]
+        return [(plan.role + (f" ×{repeats}" if repeats > 1 else ""), *_cells(plan)) for plan, repeats in groups]
 
 
 def _cells(plan: LayerPlan) -> tuple[str, str, str, str]:

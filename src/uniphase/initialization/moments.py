@@ -17,6 +17,7 @@ from scipy.ndimage import sobel
 from scipy.spatial import KDTree
 
 from ..signals.fields import Field, Grid, Points, slabs
+from ..signals.markup import Html, preformatted, section, table
 from .noise import noise_of_differences, require_noise, without_noise
 
 Numbers = float | Sequence[float] | np.ndarray
@@ -29,6 +30,8 @@ RELATIVE_RIDGE = 1e-6
 _ROUNDING = 1e-12
 # Slopes of fewer whole stencils of a grid say little; then those at scattered points are taken.
 _FEW_SLOPES = 256
+# A matrix of more numbers is shown in part.
+_NUMBERS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,15 @@ class Moments:
     def __str__(self) -> str:
         rows = (("mean", self.mean), ("covariance", self.covariance), ("structure tensor", self.structure_tensor))
         return "\n".join(f"{name}\n{indent(np.array2string(value, precision=6), '  ')}" for name, value in rows)
+
+    def _repr_html_(self) -> str:
+        names = ("mean", "μ"), ("covariance", "Σ"), ("structure_tensor", "Ω"), ("epsilon", "ε")
+        rows = [(name.replace("_", " "), symbol, _numbers(np.asarray(getattr(self, name)))) for name, symbol in names]
+        return section(f"moments: {self.in_size} → {self.out_size}", table((), rows))
+
+
+def _numbers(array: np.ndarray) -> Html:
+    return preformatted(np.array2string(array, precision=6, threshold=_NUMBERS))
 
 
 def estimate_moments(field: Field, *, epsilon: float | None = None, noise: float = 0.0) -> Moments:

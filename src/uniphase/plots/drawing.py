@@ -5,6 +5,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float
 from skimage import color
 
 from ..signals.fields import Grid
@@ -79,12 +80,21 @@ def draw_curve(axes: "Axes", x: np.ndarray, y: np.ndarray, **style) -> None:
 
 
 def draw_losses(axes: "Axes", losses: np.ndarray) -> None:
-    """Draw the loss of every step. Losses that scatter around zero, as those of averages, are averaged over steps."""
-    window = max(1, len(losses) // 20) if (losses <= 0).any() else 1
-    means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
-    axes.loglog(np.arange(window, len(losses) + 1), np.where(means > 0, means, np.nan), linewidth=1)
+    """Draw the loss of every step."""
+    means = positive_losses(losses)
+    axes.loglog(np.arange(len(losses) - len(means), len(losses)) + 1, means, linewidth=1)
     axes.set_title("loss")
     label_losses(axes)
+
+
+def positive_losses(losses: Float[np.ndarray, " steps"]) -> Float[np.ndarray, " fewer"]:
+    """Losses for a logarithmic axis, NaN where there is none. The last belongs to the last step.
+
+    Losses that scatter around zero, as those of averages, are averaged over steps.
+    """
+    window = max(1, len(losses) // 20) if (losses <= 0).any() else 1
+    means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
+    return np.where(means > 0, means, np.nan)
 
 
 def label_losses(axes: "Axes") -> None:

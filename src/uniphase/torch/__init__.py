@@ -27,8 +27,9 @@ from .initialization import (
     tanh_pe_ as tanh_pe_,
     uniform_phase_ as uniform_phase_,
 )
+from .mup import param_groups as param_groups
 from .network import CoordinateMLP as CoordinateMLP
-from .optimizers import UnitMuon as UnitMuon, param_groups as param_groups
+from .optimizers import UnitMuon as UnitMuon
 from .reading import (
     Chain as Chain,
     ReadLayer as ReadLayer,

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..fitting.arguments import (
 )
 from ..fitting.identity import identify
 from ..fitting.loop import Checkpoint, State, Training
+from ..fitting.notebook import run_visibly
 from ..fitting.observations import FieldSamples
 from ..fitting.plan import Diverged, Progress, progress_line
 from ..fitting.result import kept
@@ -97,7 +99,7 @@ def fit(model: Any, field: Any = None, /, **options: Any) -> Fit:
     - `scheme`, `width`, `depth`: the initialization, and the size of the network. Default: by the signal.
     - `omega`: the frequency ω of the sines, for a scheme that has one. Default: the scheme's own.
     - `size`: resize the signal first, so that its longest axis has this many samples.
-    - `progress`: whether to show a line of progress. Default: yes.
+    - `progress`: whether to show a line of progress, or a live display in a notebook. Default: yes.
     - `device`: of the network. Default: PyTorch's own.
 
     With a model, `fit(model, field)`:
@@ -121,7 +123,8 @@ def fit(model: Any, field: Any = None, /, **options: Any) -> Fit:
     - `moments`: those of the signal, if they are known already.
     - `blueprint`: what the model was drawn from, to be saved with it.
     - `seed`: of the batches, and with a signal alone of the network.
-    - `callback`: called about twice a second with a `uniphase.Progress`.
+    - `callback`: called about twice a second with a `uniphase.Progress`. Default: in a Jupyter notebook a live display,
+        which `callback=None` turns off; elsewhere what `progress` says.
     - `checkpoint`, `checkpoint_seconds`: a file for the state of the fit, and how often it is written. An interrupt
         writes it as well.
     - `resume`: go on from `checkpoint`, if it exists, with the model as it was before the first step. The result is
@@ -151,7 +154,8 @@ def fit(model: Any, field: Any = None, /, **options: Any) -> Fit:
         require_options(options, _OF_MODEL, _OF_SIGNAL, "fit(signal)")
     if "seed" in options:
         options["seed"] = as_seed(options["seed"])
-    return _fit_signal(model, **options) if field is None else _fit_model(model, field, **options)
+    run = partial(_fit_signal, model) if field is None else partial(_fit_model, model, field)
+    return run_visibly(run, options)
 
 
 def _fit_signal(

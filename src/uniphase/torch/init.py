@@ -24,7 +24,7 @@ from ..initialization.blueprint import Role
 from ..initialization.distributions import Constant
 from ..initialization.layers import plan_layer, require_bias
 from ..initialization.moments import Moments
-from ..initialization.schemes import get_scheme
+from ..initialization.schemes import Scheme, get_scheme
 from .network import fill_
 
 _DOCUMENTATION = """Draw the weights and the bias of one layer in place as the scheme `{name}` does.
@@ -67,22 +67,7 @@ def _tensor_initializer(name: str):
         generator: torch.Generator | None = None,
         **options: Any,
     ) -> Tensor:
-        _require_shapes(weight, bias)
-        rows, columns = weight.shape
-        place: Role = role or "hidden"
-        plan = plan_layer(
-            scheme, place, (rows, columns), moments, omega=omega, options=options, uneven=role is not None
-        )
-        if (rows, columns) != (plan.rows, plan.columns):
-            raise ValueError(
-                f"weight has the shape {(rows, columns)}, but in {name} a layer of the role {place!r} has "
-                f"{(plan.rows, plan.columns)}; pass role='input', 'hidden' or 'output' as in the model"
-            )
-        require_bias("the layer", bias, plan, scheme)
-        factor = plan.omega if place == "output" else plan.omega / omega
-        fill_(weight, plan.weight, factor=factor, generator=generator)
-        if bias is not None:
-            fill_(bias, plan.bias or Constant(0.0), factor=factor, generator=generator)
+        draw_layer_(scheme, weight, bias, role, moments, omega=omega, generator=generator, options=options)
         return weight
 
     initializer_.__name__ = initializer_.__qualname__ = f"{scheme.blueprint.__name__}_"
@@ -90,6 +75,34 @@ def _tensor_initializer(name: str):
         name=name, function=initializer_.__name__, summary=scheme.summary
     )
     return initializer_
+
+
+def draw_layer_(
+    scheme: Scheme,
+    weight: Tensor,
+    bias: Tensor | None,
+    role: Role | None,
+    moments: Moments | None,
+    *,
+    omega: float,
+    generator: torch.Generator | None,
+    options: dict[str, Any],
+) -> None:
+    """Draw the weights and the bias of one layer in place. The arguments are those of the functions of this module."""
+    _require_shapes(weight, bias)
+    shape = weight.shape[0], weight.shape[1]
+    place: Role = role or "hidden"
+    plan = plan_layer(scheme, place, shape, moments, omega=omega, options=options, uneven=role is not None)
+    if shape != (plan.rows, plan.columns):
+        raise ValueError(
+            f"weight has the shape {shape}, but in {scheme.name} a layer of the role {place!r} has "
+            f"{(plan.rows, plan.columns)}; pass role='input', 'hidden' or 'output' as in the model"
+        )
+    require_bias("the layer", bias, plan, scheme)
+    factor = plan.omega if place == "output" else plan.omega / omega
+    fill_(weight, plan.weight, factor=factor, generator=generator)
+    if bias is not None:
+        fill_(bias, plan.bias or Constant(0.0), factor=factor, generator=generator)
 
 
 def _require_shapes(weight: Tensor, bias: Tensor | None) -> None:

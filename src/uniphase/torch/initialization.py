@@ -16,10 +16,11 @@ from torch import Tensor, nn
 
 from ..initialization.blueprint import LayerPlan, Role
 from ..initialization.distributions import Constant, Distribution
-from ..initialization.layers import plan_layer, plan_layers, require_bias, require_fit
+from ..initialization.layers import plan_layers, require_fit
 from ..initialization.moments import Moments
 from ..initialization.schemes import Scheme, get_scheme
-from .network import draw, fill_
+from .init import draw_layer_
+from .network import draw
 from .reading import Chain, Model, ReadLayer, Stored, read_layers
 
 AnyModel = TypeVar("AnyModel", bound=Model)
@@ -153,19 +154,8 @@ def _layer_initializer(name: str):
         generator: torch.Generator | None = None,
         **options: Any,
     ) -> AnyLinear:
-        shape = layer.out_features, layer.in_features
-        place: Role = role or "hidden"
-        plan = plan_layer(scheme, place, shape, moments, omega=omega, options=options, uneven=role is not None)
-        if shape != (plan.rows, plan.columns):
-            raise ValueError(
-                f"layer maps {layer.in_features} to {layer.out_features}, but a layer of the role {place!r} in {name} "
-                f"maps {plan.columns} to {plan.rows}; pass role='input', 'hidden' or 'output' as in the model"
-            )
-        require_bias(f"layer {layer}", layer.bias, plan, scheme)
-        factor = plan.omega if place == "output" else plan.omega / omega
-        fill_(layer.weight, plan.weight, factor=factor, generator=generator)
-        if layer.bias is not None:
-            fill_(layer.bias, plan.bias or Constant(0.0), factor=factor, generator=generator)
+        draws = {"omega": omega, "generator": generator, "options": options}
+        draw_layer_(scheme, layer.weight, layer.bias, role, moments, **draws)
         return layer
 
     initializer_.__name__ = initializer_.__qualname__ = f"{scheme.blueprint.__name__}_"

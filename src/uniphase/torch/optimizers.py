@@ -1,4 +1,4 @@
-"""Optimizers: how the parameters of a model move. μP's groups for any optimizer, and the default fit's Muon."""
+"""The optimizer of the default fit: Muon and Adam, in the units of the signal."""
 
 import math
 import warnings
@@ -12,47 +12,22 @@ from torch.optim import Optimizer
 from ..initialization.moments import Moments
 from ..recipe import Scales, default_rate
 from .holding import Held, arranged, spread
-from .reading import Chain, Model, StatedLayers, read_layers
-from .units import Domain, Kind, Part, estimated_moments, read_chain, require_precision, require_sizes, unit_groups
+from .reading import Model
+from .units import (
+    Domain,
+    Kind,
+    Part,
+    estimated_moments,
+    read_chain,
+    require_precision,
+    require_sizes,
+    trained_parameters,
+    unit_groups,
+)
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of its quintic, which takes singular values to between 0.7 and 1.2
 _BETAS = (0.9, 0.95)  # Adam's
 _EPS = 1e-8  # of both
-
-
-def param_groups(model: Model, lr: float, base_width: int) -> list[dict[str, Any]]:
-    """Groups for an optimizer whose best rate then changes little with the width (μP).
-
-    Hidden matrices and the output weights get the rate `lr · base_width / width`; the input weights, the biases, the
-    lengths of a weight norm and all else that is trained get `lr`.
-
-    **Arguments:**
-
-    - `model`: as for `initialize_`.
-    - `lr`: the rate that was found best at `base_width`.
-    - `base_width`: where it was found.
-
-    !!! example
-        ```python
-        optimizer = torch.optim.Adam(param_groups(model, 1e-3, base_width=64))
-        ```
-
-    ??? cite "Reference"
-        Yang and coauthors, "Tensor programs V: tuning large neural networks via zero-shot hyperparameter transfer",
-        NeurIPS 2021, in the form for Adam that the paper uses.
-    """
-    if not (lr > 0 and base_width > 0):
-        raise ValueError(f"lr is {lr} and base_width is {base_width}; both must be positive")
-    chain = read_layers(model)
-    trained = _parameters(model)
-    wide = {id(layer.stored.tensor) for layer in chain.layers if layer.stored is not None and layer.role != "input"}
-    _require_apart(chain, wide)
-    scaled = [tensor for tensor in trained.values() if id(tensor) in wide]
-    others = [tensor for tensor in trained.values() if id(tensor) not in wide]
-    return [
-        {"params": others, "lr": lr, "name": "input weights and biases"},
-        {"params": scaled, "lr": lr * base_width / chain.width, "name": "hidden and output weights"},
-    ]
 
 
 class UnitMuon(Optimizer):
@@ -264,25 +239,9 @@ def _count(state: dict[str, Any]) -> Tensor:
     return state["step"]
 
 
-def _parameters(model: Model) -> dict[str, Tensor]:
-    """All that is trained, by name."""
-    module = model.model if isinstance(model, StatedLayers) else model
-    return {name: tensor for name, tensor in module.named_parameters() if tensor.requires_grad}
-
-
-def _require_apart(chain: Chain, wide: set[int]) -> None:
-    """Raise an error if the input weights share a parameter with others, which would need two rates."""
-    first = chain.layers[0].stored
-    if first is not None and id(first.tensor) in wide:
-        raise ValueError(
-            f"{first.name} holds the weights of the first layer and of others, which need different rates; give the "
-            "first layer a parameter of its own"
-        )
-
-
 def _warn_of_others(model: Model, groups: list[dict[str, Any]]) -> None:
     known = {id(tensor) for group in groups for tensor in group["params"]}
-    others = [name for name, tensor in _parameters(model).items() if id(tensor) not in known]
+    others = [name for name, tensor in trained_parameters(model).items() if id(tensor) not in known]
     if others:
         warnings.warn(
             f"the model trains {', '.join(others)} besides weights and biases, for which UnitMuon has no unit: it "

@@ -49,8 +49,6 @@ class Fit(Result):
         return predict(self.network, field, average=average)
 
     def _quantize(self, bits: int) -> CoordinateMLP:
-        if not isinstance(self.network, CoordinateMLP):
-            raise ValueError(f"the network is a {type(self.network).__name__}, but only a CoordinateMLP is quantized")
         return quantized_network(self.network, bits)
 
     def _write(self, path: FilePath, file: NetworkFile[Any]) -> None:

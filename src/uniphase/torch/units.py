@@ -11,7 +11,7 @@ from ..initialization.blueprint import Role
 from ..initialization.moments import Moments, estimate_moments
 from ..recipe import Units, position_moments
 from ..signals.fields import Extent, Field, Grid, Points
-from .reading import Chain, Model, ReadLayer, Stored, read_layers
+from .reading import Chain, Model, ReadLayer, StatedLayers, Stored, read_layers
 
 Kind = Literal["input", "hidden", "output", "input phase", "hidden phase", "offset", "other"]
 # What a layer uses of a parameter: its kind, the factor ω before it, its units, and the places of its numbers in the
@@ -25,6 +25,12 @@ def read_chain(model: Model) -> Chain:
     """`read_layers`, also where the device meta is PyTorch's default: places of numbers are numbers themselves."""
     with torch.device("cpu"):
         return read_layers(model)
+
+
+def trained_parameters(model: Model) -> dict[str, Tensor]:
+    """All that is trained, by name."""
+    module = model.model if isinstance(model, StatedLayers) else model
+    return {name: tensor for name, tensor in module.named_parameters() if tensor.requires_grad}
 
 
 def unit_groups(chain: Chain, domain: Domain, moments: Moments) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, overload
 
 import equinox as eqx
@@ -27,6 +28,7 @@ from ..fitting.arguments import (
     require_sampling,
 )
 from ..fitting.loop import Checkpoint, State, Training
+from ..fitting.notebook import run_visibly
 from ..fitting.plan import FallingPlan, Progress, progress_line
 from ..fitting.result import kept
 from ..initialization.blueprint import Blueprint
@@ -112,7 +114,7 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
     - `size`: resize the signal first, so that its longest axis has this many samples.
     - `samples`: `"points"` or `"averages"`, what the samples are fitted as. Default: `default_sampling`.
     - `noise`: the standard deviation of noise in the signal, which is then not learned; see `Values`.
-    - `progress`: whether to show a line of progress. Default: yes.
+    - `progress`: whether to show a line of progress, or a live display in a notebook. Default: yes.
 
     With a network, `fit(network, terms)`:
 
@@ -133,7 +135,8 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
     - `domain`: `(low, high)` of every coordinate, for the default optimizer of terms that have no positions.
     - `blueprint`: what the network was drawn from, to be saved with it.
     - `seed`: of the batches, and with a signal alone of the network.
-    - `callback`: called about twice a second with a `Progress`.
+    - `callback`: called about twice a second with a `Progress`. Default: in a Jupyter notebook a live display, which
+        `callback=None` turns off; elsewhere what `progress` says.
     - `checkpoint`, `checkpoint_seconds`: a file for the state of the fit, and how often it is written. An interrupt
         writes it as well.
     - `resume`: go on from `checkpoint`, if it exists. The result is that of a fit never interrupted, to the last bit.
@@ -162,7 +165,8 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
         require_options(options, _OF_NETWORK, _OF_SIGNAL, "fit(signal)")
     if "seed" in options:
         options["seed"] = as_seed(options["seed"])
-    return _fit_signal(network, **options) if terms is None else _fit_network(network, terms, **options)
+    run = partial(_fit_signal, network) if terms is None else partial(_fit_network, network, terms)
+    return run_visibly(run, options)
 
 
 def _fit_signal(
