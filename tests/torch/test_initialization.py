@@ -213,6 +213,17 @@ def test_layer_by_layer_gives_what_the_whole_gives(name, role):
         torch.testing.assert_close(layer.bias, scale * whole.bias)
 
 
+@pytest.mark.parametrize("norm", [nn.utils.parametrizations.weight_norm, nn.utils.weight_norm])
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+def test_a_layer_under_a_weight_norm(norm):
+    """Its directions and lengths are set such that its matrix is what a plain layer would get."""
+    plain, normed = nn.Linear(16, 16), norm(nn.Linear(16, 16))
+    for layer in (plain, normed):
+        uniform_phase_(layer, omega=30.0, generator=seeded())
+    x = torch.randn(5, 16, generator=seeded(1))
+    torch.testing.assert_close(normed(x), plain(x))
+
+
 def test_omega_of_one_layer():
     plain, fast = (uniform_phase_(nn.Linear(8, 8), omega=omega, generator=seeded()) for omega in (1.0, 30.0))
     torch.testing.assert_close(plain.weight, 30 * fast.weight)

@@ -22,6 +22,16 @@ def test_groups_go_by_role():
     torch.optim.Adam(param_groups(model, 1e-3, base_width=64))
 
 
+def test_rates_go_by_the_width_before_each_matrix():
+    """A middle layer of twice the width."""
+    model = zoo.widths(16, 32, 16)
+    groups = param_groups(model, 1e-3, base_width=8)
+    assert [(group["lr"], len(group["params"])) for group in groups] == [(1e-3, 5), (5e-4, 2), (2.5e-4, 1)]
+    linears = [layer for layer in model if isinstance(layer, torch.nn.Linear)]
+    assert {id(p) for p in groups[1]["params"]} == {id(linears[1].weight), id(linears[3].weight)}
+    assert groups[2]["params"][0] is linears[2].weight
+
+
 def test_at_the_base_width_all_rates_are_the_same():
     assert {group["lr"] for group in param_groups(OfficialSiren(), 0.5, base_width=16)} == {0.5}
 

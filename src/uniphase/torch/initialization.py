@@ -155,7 +155,12 @@ def _layer_initializer(name: str):
         **options: Any,
     ) -> AnyLinear:
         draws = {"omega": omega, "generator": generator, "options": options}
-        draw_layer_(scheme, layer.weight, layer.bias, role, moments, **draws)
+        weight = layer.weight if isinstance(layer.weight, nn.Parameter) else torch.empty_like(layer.weight)
+        draw_layer_(scheme, weight, layer.bias, role, moments, **draws)
+        if weight is not layer.weight:  # it is computed, under a weight norm
+            stored = read_layers(layer).layers[0].stored
+            assert stored is not None
+            stored.write_(weight)
         return layer
 
     initializer_.__name__ = initializer_.__qualname__ = f"{scheme.blueprint.__name__}_"

@@ -1,6 +1,9 @@
 """μP: learning rates by the roles of parameters, for any optimizer of PyTorch."""
 
+from collections.abc import Container
 from typing import Any
+
+from torch import Tensor
 
 from .reading import Chain, Model, read_layers
 from .units import trained_parameters
@@ -9,8 +12,9 @@ from .units import trained_parameters
 def param_groups(model: Model, lr: float, base_width: int) -> list[dict[str, Any]]:
     """Groups for an optimizer whose best rate then changes little with the width (μP).
 
-    Hidden matrices and the output weights get the rate `lr · base_width / width`; the input weights, the biases, the
-    lengths of a weight norm and all else that is trained get `lr`.
+    Hidden matrices and the output weights get the rate `lr · base_width / columns`, where a matrix has as many columns
+    as the layer before it is wide; the input weights, the biases, the lengths of a weight norm and all else that is
+    trained get `lr`.
 
     **Arguments:**
 
@@ -30,18 +34,27 @@ def param_groups(model: Model, lr: float, base_width: int) -> list[dict[str, Any
     if not (lr > 0 and base_width > 0):
         raise ValueError(f"lr is {lr} and base_width is {base_width}; both must be positive")
     chain = read_layers(model)
-    trained = trained_parameters(model)
-    wide = {id(layer.stored.tensor) for layer in chain.layers if layer.stored is not None and layer.role != "input"}
-    _require_apart(chain, wide)
-    scaled = [tensor for tensor in trained.values() if id(tensor) in wide]
-    others = [tensor for tensor in trained.values() if id(tensor) not in wide]
+    columns = {
+        id(layer.stored.tensor): layer.weight.shape[1]
+        for layer in chain.layers
+        if layer.stored is not None and layer.role != "input"
+    }
+    _require_apart(chain, columns)
+    groups: dict[int | None, list[Tensor]] = {None: []}  # those whose rate does not depend on a width come first
+    for tensor in trained_parameters(model).values():
+        groups.setdefault(columns.get(id(tensor)), []).append(tensor)
+    others = {"params": groups.pop(None), "lr": lr, "name": "input weights and biases"}
     return [
-        {"params": others, "lr": lr, "name": "input weights and biases"},
-        {"params": scaled, "lr": lr * base_width / chain.width, "name": "hidden and output weights"},
+        others,
+        *(
+            {"params": tensors, "lr": lr * base_width / width, "name": f"hidden and output weights, {width} columns"}
+            for width, tensors in groups.items()
+            if width is not None
+        ),
     ]
 
 
-def _require_apart(chain: Chain, wide: set[int]) -> None:
+def _require_apart(chain: Chain, wide: Container[int]) -> None:
     """Raise an error if the input weights share a parameter with others, which would need two rates."""
     first = chain.layers[0].stored
     if first is not None and id(first.tensor) in wide:
