@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,11 +13,13 @@ import jax
 import numpy as np
 import pytest
 import soundfile
+import tifffile
 from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from helpers.small import TINY, TINY_ARGUMENTS, TINY_SOUND, names, write_sound
+from uniphase.cli.display import Watcher
 from uniphase.cli.fit import prepare, run as run_job
 from uniphase.cli.options import Options
 from uniphase.jax.files import load_network
@@ -25,8 +28,13 @@ from uniphase.jax.files import load_network
 def test_fit_in_words(camera_fit):
     code, out, err, directory = camera_fit
     assert code == 0
-    assert out.startswith("uniform-phase: 2 → 1, 337 parameters\nlayer")
     lines = out.splitlines()
+    assert lines[:3] == [
+        "signal   camera: 16 × 16 pixels (width × height), 1 channel",
+        "network  uniform-phase, width 16, depth 1, 337 parameters",
+        "fit      20 steps of 256 samples, as averages",
+    ]
+    assert re.fullmatch(r"memory   about 1\d\d MB of .* that are free", lines[3])
     assert [line.split()[0] for line in lines[-5:-3]] == ["train", "test"]
     assert lines[-2].startswith("337 parameters, samples as averages, 20 steps in ")
     size = (directory / "camera.uniphase").stat().st_size
@@ -35,8 +43,13 @@ def test_fit_in_words(camera_fit):
     with Image.open(directory / "camera.fit.png") as picture:
         picture.load()
         assert picture.width > 300
-    assert err.splitlines()[-1].startswith("step 20/20  loss ")
-    assert err.splitlines()[-1].endswith("left 0:00:00")
+    told = err.splitlines()
+    assert told[0] == "compiling …"
+    assert re.fullmatch(r"time     about .* \(.* ms a step, .* s for measuring and drawing\)", told[1])
+    assert all(len(line) < 80 for line in (*lines[:4], told[1]))
+    assert [line.split()[0] for line in told[-7:]] == [
+        *("step", "measuring:", "comparing", "measuring:", "comparing", "writing", "drawing")
+    ]
 
 
 def test_fit_in_json(run, here):
@@ -145,18 +158,86 @@ def test_a_fit_leaves_all_that_is_known_of_it(here):
 
 
 def test_the_picture_and_the_sound_are_of_what_was_measured(here, monkeypatch):
-    """And not rendered again."""
-    from uniphase.jax import render as module
+    """And not evaluated again."""
+    from uniphase.cli import measuring as module
 
-    rendered, drawn, render = [], [], module.render
-    monkeypatch.setattr(module, "render", lambda *args, **kw: rendered.append(render(*args, **kw)) or rendered[-1])
+    measured, drawn, measure = [], [], module.measure
+    monkeypatch.setattr(module, "measure", lambda *args: measured.append(measure(*args)) or measured[-1])
     monkeypatch.setattr("uniphase.plots.preview.write_preview", lambda *args: drawn.append(args[2]))
     write_sound(here / "a.wav")
-    run_job(prepare("a.wav", Options(**TINY_SOUND)))
-    assert len(rendered) == 1
-    np.testing.assert_array_equal(drawn[0], rendered[0])
+    result = run_job(prepare("a.wav", Options(**TINY_SOUND)))
+    (found,) = measured
+    np.testing.assert_array_equal(drawn[0], found.prediction)
+    np.testing.assert_array_equal(result.prediction, found.prediction)
     written, _ = soundfile.read("a.fit.wav", always_2d=True)
-    np.testing.assert_allclose(written, np.clip(rendered[0], -1, 1), atol=1 / 2**15)  # 16 bits
+    np.testing.assert_allclose(written, np.clip(found.prediction, -1, 1), atol=1 / 2**15)  # 16 bits
+
+
+class Stages(Watcher):
+    """Notes what it is told, and is interrupted at a stage."""
+
+    def __init__(self, stop: str = ""):
+        self.seen, self.stop = [], stop
+
+    def stage(self, name, done=0, total=0):
+        self.seen.append(name)
+        if name == self.stop:
+            raise KeyboardInterrupt
+
+
+def test_the_network_is_saved_before_it_is_measured(here):
+    """Whoever stops it then has lost no step, and is told where the network is."""
+    for stop, metrics in (("measuring", False), ("drawing", True)):
+        watcher = Stages(stop)
+        with pytest.raises(KeyboardInterrupt, match=r"the network is in camera.uniphase"):
+            run_job(prepare("camera", Options(**TINY, eval_size=16), force=True), watcher=watcher)
+        saved = load_network("camera.uniphase")
+        assert (saved.metrics is not None, saved.training["steps"]) == (metrics, 20)
+    assert list(dict.fromkeys(watcher.seen)) == ["compiling", "measuring", "comparing", "writing", "drawing"]
+
+
+def test_where_time_is_short_some_samples_are_measured(run, here, monkeypatch):
+    """As many as there is time for; of a sound, what was not evaluated is not written."""
+    monkeypatch.setattr("uniphase.cli.measuring.sample_seconds", lambda *_: 1.0)
+    monkeypatch.setattr("uniphase.fitting.budget._LEAST", 60)
+    write_sound(here / "a.wav")
+    code, out, _ = run("fit", "a.wav", *TINY_ARGUMENTS, "--optimizer", "adam", "--seconds", "0.1")
+    assert code == 0
+    assert "\nmeasured on 43 of 300 samples, for lack of time, without SSIM\n" in out  # 0.8 · 60, every seventh
+    assert "\nno a.fit.wav, for lack of time; uniphase render a.uniphase writes the sound\n" in out
+    assert names(here) == ["a.fit.png", "a.uniphase", "a.wav"]
+    saved = load_network("a.uniphase")
+    assert (saved.training["measured"], saved.metrics["ssim"]) == (43, None)
+    assert saved.metrics["snr_db"] is not None
+    assert run("render", "a.uniphase")[0] == 0
+
+
+def test_what_does_not_fit_into_memory_is_refused_with_what_would(run, here, monkeypatch):
+    monkeypatch.setattr("uniphase.training.memory.free_memory", lambda: 10_000_000)
+    code, out, err = run("fit", "camera", "--size", "64")
+    assert (code, out, err.count("\n"), names(here)) == (1, "", 1, [])
+    assert re.fullmatch(
+        r"uniphase: camera: the fit would take about \d+ MB of memory, but 10 MB are free; pass a smaller --size\n", err
+    )
+
+
+def test_a_log_is_continued(run, here, monkeypatch):
+    monkeypatch.setattr("uniphase.fitting.plan._TELL_SECONDS", 0.0)
+    options = ["camera", "--size", "16", "--eval-size", "16", *TINY_ARGUMENTS, "--log", "run.csv"]
+    job = prepare("camera", Options(**TINY, eval_size=16))
+
+    class Impatient(Watcher):
+        def progress(self, progress):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_job(job, watcher=Impatient(), log="run.csv")
+    assert run("fit", *options, "--resume", "--json")[0] == 0
+    rows = [line.split(",") for line in Path("run.csv").read_text().splitlines()]
+    assert rows[0] == ["step", "seconds", "loss", "snr_db", "rate", "steps_per_second"]
+    assert [row[0] for row in rows[1:]] == ["10", "20"]
+    assert run("fit", *options, "--force", "--json")[0] == 0
+    assert len(Path("run.csv").read_text().splitlines()) == 3
 
 
 def test_omega_is_that_of_the_scheme(here):
@@ -176,7 +257,10 @@ def bad(here, monkeypatch) -> Path:
     Path("truncated.jpg").write_bytes(Path("photo.jpg").read_bytes()[:1000])
     Path("text.png").write_text("not an image")
     Path("empty.png").touch()
-    Path("folder.png").mkdir()
+    for name in ("folder.png", "folder", "empty"):
+        Path(name).mkdir()
+    photo.save("folder/a.jpg")
+    tifffile.imwrite("nan.tif", np.full((4, 4), np.nan, np.float32))
     soundfile.write("silent.wav", np.zeros(0), 8000)
     np.save("nan.npy", np.full((4, 4), np.nan))
     np.save("object.npy", np.array([1, None], object), allow_pickle=True)
@@ -190,19 +274,29 @@ def bad(here, monkeypatch) -> Path:
     [
         (["nothing.png"], 1, "nothing.png: no such file, nor one of the signals camera"),
         (["folder.png"], 1, "folder.png: a directory, not an image; pass the path of a file"),
+        (["folder"], 1, "folder: a directory; pass its files, e.g. folder/*.jpg"),
+        (["empty"], 1, "empty: a directory; pass the path of a file"),
         (["empty.png"], 1, "empty.png: an empty file, not an image"),
         (["text.png"], 1, "text.png: cannot be read as an image"),
         (["truncated.jpg"], 1, "truncated.jpg: cannot be read as an image"),
         (["bomb.png"], 1, "bomb.png: Image size (40000 pixels) exceeds limit"),
         (["silent.wav"], 1, "silent.wav: cannot be read as a sound (it holds 0 samples of 0)"),
-        (["nan.npy"], 1, "values has shape (4, 4), and every sample is missing (NaN)"),
+        (
+            ["nan.npy"],
+            1,
+            "nan.npy: values has shape (4, 4), and every sample is missing (NaN); pass some that are known",
+        ),
+        (["nan.tif"], 1, "nan.tif: values has shape (4, 4, 1), and every sample is missing (NaN)"),
         (["object.npy"], 1, "object.npy: cannot be read as an NPY array"),
         (["photo.jpg", "--width", "0"], 1, "width is 0; a layer needs at least 1 neuron"),
         (["photo.jpg", "--depth", "-1"], 1, "depth is -1; pass the number of hidden layers, 0 or more"),
         (["photo.jpg", "--steps", "-5"], 1, "steps is -5; it must be positive"),
         (["photo.jpg", "--batch", "0"], 1, "batch is 0; it must be positive"),
         (["photo.jpg", "--lr", "nan"], 1, "learning_rate is nan; it must be positive"),
-        (["photo.jpg", "--seconds", "0", "--width", "8"], 1, "seconds is 0.0; it must be positive"),
+        (["photo.jpg", "--seconds", "-5"], 1, "seconds is -5; it must be positive: pass how long to fit, e.g. 60"),
+        (["photo.jpg", "--log", "text.png"], 1, "text.png: exists; pass --force to replace it"),
+        (["photo.jpg", "--log", "none/a.csv"], 1, "none/a.csv: there is no directory none; make it first"),
+        (["photo.jpg", "there.uniphase", "--log", "a.csv"], 1, "log is a.csv, but there are 2 signals; leave it out"),
         (["photo.jpg", "--target-db", "nan", "--width", "8"], 1, "target_db is nan; it must be finite"),
         (["photo.jpg", "--seed", "-1"], 1, "seed is -1; it must lie between 0 and"),
         (["photo.jpg", "--size", "1"], 1, "size is 1; it must be at least 2"),
@@ -249,6 +343,7 @@ def test_divergence_is_one_line_and_no_file(run, here):
 
 KILLED = """
 import sys
+from uniphase.cli.display import Watcher
 from uniphase.cli.fit import prepare, run
 from uniphase.cli.options import Options
 options = Options(size=16, eval_size=16, width=16, depth=1, steps=int(sys.argv[1]))
@@ -302,7 +397,7 @@ def test_an_interrupt_saves_and_says_how_to_continue(run, here, monkeypatch):
     options = ["camera", "--size", "16", *TINY_ARGUMENTS[:-1], "1000000"]
     with monkeypatch.context() as patch:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells may have it ignored
-        patch.setattr("uniphase.cli.terminal._progress_cells", lambda _: signal.raise_signal(signal.SIGINT) or {})
+        patch.setattr("uniphase.cli.terminal.progress_cells", lambda *_: signal.raise_signal(signal.SIGINT) or {})
         code, _, err = run("fit", *options)
         signal.signal(signal.SIGINT, before)
     assert code == 130
@@ -319,11 +414,12 @@ def test_an_interrupt_saves_and_says_how_to_continue(run, here, monkeypatch):
 def test_a_state_is_neither_lost_nor_used_for_another_fit(here):
     job = prepare("camera", Options(**TINY))
 
-    def interrupt(_):
-        raise KeyboardInterrupt
+    class Impatient(Watcher):
+        def progress(self, progress):
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_job(job, callback=interrupt)
+        run_job(job, watcher=Impatient())
     assert names(here) == ["camera.uniphase.part"]
     message = "left by an interrupted fit; pass --resume to continue it, --force to discard it"
     with pytest.raises(FileExistsError, match=message):

@@ -42,13 +42,13 @@ def interrupt_at(monkeypatch, call: int) -> None:
     """Ctrl-C when progress is shown for the n-th time: twice in a fit of 20 steps, after 10 and after 20."""
     seen = []
 
-    def cells_or_interrupt(progress):
+    def cells_or_interrupt(progress, after):
         seen.append(progress)
         if len(seen) == call:
             signal.raise_signal(signal.SIGINT)
         return {}
 
-    monkeypatch.setattr("uniphase.cli.terminal._progress_cells", cells_or_interrupt)
+    monkeypatch.setattr("uniphase.cli.terminal.progress_cells", cells_or_interrupt)
 
 
 @pytest.fixture
@@ -158,8 +158,11 @@ def test_only_errors_that_a_user_can_fix_are_taken_for_failures(run, monkeypatch
         (["x/a.png", "a.png"], "x/a.png and a.png would both be written to a.uniphase; rename one, or"),
         (["a.png", "b.png", "a.jpg"], "a.png and a.jpg would both be written to a.uniphase"),
         (["a.png", "a.png"], "a.png and a.png would both be written to a.uniphase"),
-        (["a.png", "b.png", "-o", "x.uniphase"], "output is x.uniphase, but there are 2 signals; pass an existing"),
-        (["a.png", "b.png", "-o", "none/"], "output is none/, but there are 2 signals; pass an existing directory"),
+        (["a.png", "b.png", "-o", "x.uniphase"], "output is x.uniphase, but there are 2 signals; leave it out"),
+        (
+            ["a.png", "b.png", "-o", "none/"],
+            "output is none/, but there are 2 signals; leave it out, or pass",
+        ),
         (["a.png", "b.png", "--scheme", "wavelet"], "there is no scheme 'wavelet'"),
         (["a.png", "b.png", "--omega", "30"], "omega is 30, but uniform-phase has none"),
         (["a.png", "b.png", "--seed", "-1"], "seed is -1; it must lie between"),
@@ -186,7 +189,7 @@ def test_an_interrupt_in_the_second_of_three_and_the_way_on(run, photos, here, m
     assert names(here) == sorted([*photos, *written("a"), "b.uniphase.part", "text.png", "whole"])
     first = Path("a.uniphase").read_bytes(), Path("a.uniphase").stat().st_mtime_ns
     seen = []
-    monkeypatch.setattr("uniphase.cli.terminal._progress_cells", lambda progress: seen.append(progress.step) or {})
+    monkeypatch.setattr("uniphase.cli.terminal.progress_cells", lambda progress, _: seen.append(progress.step) or {})
 
     shell = [*photos, "a.fit.png"]  # what *.png has become
     code, out, err = run("fit", *shell, *TINY_ARGUMENTS, "--resume")

@@ -12,7 +12,7 @@ def test_info(run, camera_fit):
     assert (code, err) == (0, "")
     for part in (
         "uniform-phase: 2 → 1, 337 parameters",
-        "domain: 16 × 16 samples on [-1, 1] × [-1, 1], centers, averages, gray, stored as uint8\n",
+        "domain: 16 × 16 pixels (width × height) on [-1, 1] × [-1, 1] (down, right), centers, averages, gray, stored",
         "structure tensor\n",
         "\ntest ",
         "signal: camera\n",

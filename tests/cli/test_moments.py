@@ -19,7 +19,7 @@ def test_moments_in_words(run):
     code, out, _ = run("moments", "coffee", "--size", "64", "--space", "lab")
     assert code == 0
     domain = "[-0.666667, 0.666667] × [-1, 1]"  # of 400 × 600 pixels, which are square
-    assert out.startswith(f"coffee: 43 × 64 samples of 3 channel(s) on {domain}, centers\nmean\n")
+    assert out.startswith(f"coffee: 64 × 43 pixels (width × height), 3 channels, on {domain}, centers\nmean\n")
     assert "structure tensor" in out
 
 

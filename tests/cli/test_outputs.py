@@ -4,6 +4,7 @@ import soundfile
 from PIL import Image
 
 from helpers.small import TINY, TINY_ARGUMENTS, TINY_SOUND, names, write_sound
+from uniphase.cli.display import Watcher
 from uniphase.cli.fit import prepare, run as run_job
 from uniphase.cli.options import Options
 
@@ -55,11 +56,12 @@ def test_a_file_system_that_refuses_is_found_before_training(run, monkeypatch):
 def test_only_errors_of_writing_are_reported_as_such(here):
     """Not those of a callback, or of a signal that is read from a disk."""
 
-    def fail(_):
-        raise OSError(5, "Input/output error", "signal.npy")
+    class Failing(Watcher):
+        def progress(self, progress):
+            raise OSError(5, "Input/output error", "signal.npy")
 
     with pytest.raises(OSError, match=r"^\[Errno 5\] Input/output error: 'signal.npy'$"):
-        run_job(prepare("camera", Options(**TINY)), callback=fail)
+        run_job(prepare("camera", Options(**TINY)), watcher=Failing())
     assert names(here) == []
 
 

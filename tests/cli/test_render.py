@@ -22,10 +22,10 @@ from uniphase.training.fit import fit
 def test_render_gives_the_signal_back(run, camera_fit):
     network = str(camera_fit.directory / "camera.uniphase")
     code, out, err = run("render", network, "-o", "a.npy")
-    assert (code, out, err) == (0, "wrote a.npy, 16 × 16 samples\n", "")
+    assert (code, out, err) == (0, "wrote a.npy, 16 × 16 pixels (width × height)\n", "")
     assert evaluate(np.load("a.npy"), load("camera", size=16)).to_dict() == load_network(network).metrics
     code, out, _ = run("render", network, "--region", "-1:0,0:1", "--size", "20", "--derivative", "gradient")
-    assert (code, out) == (0, "wrote camera-gradient-20x20.png, 20 × 20 samples\n")
+    assert (code, out) == (0, "wrote camera--1to0_0to1-gradient-20x20.png, 20 × 20 pixels (width × height)\n")
 
 
 @pytest.mark.parametrize("align", ["centers", "corners"])
@@ -50,6 +50,14 @@ def test_rendering_larger_keeps_the_pixel_centers():
     np.testing.assert_allclose(np.load("quarter.npy"), np.load("same.npy")[:8, 8:], atol=1e-5)
 
 
+@pytest.mark.parametrize("align", ["centers", "corners"])
+def test_a_region_in_pixels_is_that_part_of_the_array(align):
+    save_drawn("camera.uniphase", load("camera", size=16, align=align))
+    render_file("camera.uniphase", output="same.npy")
+    render_file("camera.uniphase", region="3:8px,0:16px", output="part.npy")
+    np.testing.assert_allclose(np.load("part.npy"), np.load("same.npy")[3:8], atol=1e-5)  # rounded positions
+
+
 def test_names_and_sizes_of_what_is_rendered():
     save_drawn("coffee.uniphase", load("coffee", size=16))
     left = "-0.666667:0.666667,-1:0"  # of 400 × 600 pixels, which are square
@@ -57,8 +65,10 @@ def test_names_and_sizes_of_what_is_rendered():
         ({}, "coffee-16x11.png", (11, 16)),
         ({"size": 32}, "coffee-32x22.png", (22, 32)),
         ({"scale": 0.25}, "coffee-4x3.png", (3, 4)),
-        ({"region": left}, "coffee-8x11.png", (11, 8)),
-        ({"region": left, "size": 33}, "coffee-24x33.png", (33, 24)),
+        ({"region": left}, "coffee--0.666667to0.666667_-1to0-8x11.png", (11, 8)),
+        ({"region": left, "size": 33}, "coffee--0.666667to0.666667_-1to0-24x33.png", (33, 24)),
+        ({"region": "0:11px,2:7px"}, "coffee-0to11px_2to7px-5x11.png", (11, 5)),
+        ({"region": "0:11px,-1:0", "scale": 2.0}, "coffee-0to11px_-1to0-16x22.png", (22, 16)),
         ({"derivative": "gradient"}, "coffee-gradient-16x11.png", (11, 16)),
         ({"derivative": "laplacian"}, "coffee-laplacian-16x11.png", (11, 16)),
     ):
@@ -212,7 +222,10 @@ def test_scattered_points_are_rendered_at_a_size():
         ({"scale": math.inf}, "scale is inf; it must be positive"),
         ({"scale": math.nan}, "scale is nan; it must be positive"),
         ({"size": 8, "scale": 2.0}, "size is 8 and scale is 2.0; pass one of them"),
-        ({"region": "0:1"}, "region is '0:1'; pass low:high for each of 2 axes, low first, e.g. -0.5:0.5,-0.5:0.5"),
+        (
+            {"region": "0:1"},
+            "region is '0:1'; pass low:high for each of 2 axes, low first, e.g. -0.5:0.5",
+        ),
         ({"region": "0:1,1:0"}, "region is '0:1,1:0'; pass low:high"),
         ({"region": "0:1,a:b"}, "region is '0:1,a:b'; pass low:high"),
         ({"region": "0:1,0:1:2"}, "region is '0:1,0:1:2'; pass low:high"),

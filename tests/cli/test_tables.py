@@ -52,8 +52,8 @@ def test_points_are_rendered_on_any_grid(run, stations):
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.endswith("fitted to scattered points, which have no size; pass --size\n")
     code, out, _ = run("render", network, "--size", "32", "--region", "0:20,40:50")
-    assert (code, out) == (0, "wrote stations-32x16.npy, 32 × 16 samples\n")
-    assert np.load("stations-32x16.npy").shape == (32, 16, 1)
+    assert (code, out) == (0, "wrote stations-0to20_40to50-32x16.npy, 32 × 16 samples\n")
+    assert np.load("stations-0to20_40to50-32x16.npy").shape == (32, 16, 1)
 
 
 def test_a_picture_of_points_is_a_map():
@@ -73,7 +73,7 @@ def test_moments_and_diagnosis_of_a_table(run, stations):
     path = str(stations.directory / "stations.csv")
     code, out, _ = run("moments", path, *COLUMNS)
     assert code == 0
-    assert out.startswith(f"{path}: 60 scattered samples of 1 channel(s) on [")
+    assert out.startswith(f"{path}: 60 points of 2 coordinates, 1 channel, on [")
     code, out, _ = run("diagnose", path, *COLUMNS, "--network", str(stations.directory / "stations.uniphase"))
     assert code == 0
     assert out.startswith("layer ")

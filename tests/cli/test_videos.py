@@ -33,8 +33,8 @@ def test_fit_of_a_video(run, here, name):
     assert names(here) == sorted([name, "clip.fit.png", "clip.uniphase"])
     _, out, _ = run("info", "clip.uniphase")
     assert (
-        "domain: 8 × 6 × 8 samples on [-1, 1] × [-0.75, 0.75] × [-1, 1], centers, points, rgb at 10 frames per second"
-        in out
+        "domain: 8 × 6 pixels (width × height), 8 frames at 10 per second on [-1, 1] × [-0.75, 0.75] × [-1, 1] "
+        "(time, down, right), centers, points, rgb" in out
     )
 
 
@@ -76,7 +76,7 @@ def network(here):
         ({"slow": 3.0}, "clip-32x24x24.mp4", (24, 24, 32), 10),  # lasts three times as long
         ({"slow": 2.0, "fps": 20.0, "scale": 0.5}, "clip-16x12x32.mp4", (32, 12, 16), 20),
         ({"size": 64}, "clip-64x48x8.mp4", (8, 48, 64), 10),
-        ({"region": "-1:0,-0.75:0.75,-1:1"}, "clip-32x24x4.mp4", (4, 24, 32), 10),
+        ({"region": "-1:0,-0.75:0.75,-1:1"}, "clip--1to0_-0.75to0.75_-1to1-32x24x4.mp4", (4, 24, 32), 10),
         ({"output": "a.gif", "fps": 20.0}, "a.gif", (16, 24, 32), 20),
         ({"output": "a.npy", "fps": 20.0}, "a.npy", (16, 24, 32), None),
     ],

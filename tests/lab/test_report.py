@@ -39,7 +39,8 @@ def test_the_report_says_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     )
     assert "| audio | paper | Not run. | — |" in text
     assert "## cameraman (quick" not in text  # the bicubic row, which it shares, is no run of it
-    assert "![narrow](figures/narrow.png)" in text
+    assert "\n0 of 7 lines that have a verdict agree with the paper; the others: 7 better.\n" in text
+    assert "beside the original](figures/narrow.png)" in text
     files = sorted(path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file())
     assert [name for name in files if name.startswith("figures")] == [
         f"figures/{name}{suffix}"
@@ -48,8 +49,13 @@ def test_the_report_says_what_was_run_and_what_was_not(tmp_path, monkeypatch):
     ]
     assert [name for name in files if name.startswith("tables")] == ["tables/narrow-quick.tex", "tables/narrow.tex"]
     page = paths[1].read_text()
-    assert len(re.findall(r'<img alt="[\w-]+" src="data:image/webp;base64,', page)) == 4
-    assert not re.findall(r'(?:src|href)="(?!data:)', page)  # no other files are needed
+    assert len(re.findall(r'<img alt="[\w ,-]{40,}" src="data:image/webp;base64,', page)) == 4
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', page)  # no other files are needed
+    assert '<meta name="viewport" content="width=device-width' in page
+    targets, links = (re.findall(pattern, page) for pattern in (r'<h2 id="(.*?)"', r'href="#(.*?)"'))
+    assert links == targets
+    assert {"narrow", "narrow-quick", "audio"} < set(links)
+    assert page.count('class="conclusion"') == 2  # of what was run
 
 
 def test_the_tables_of_a_report_can_be_made_again_from_it(tmp_path):
@@ -59,8 +65,8 @@ def test_the_tables_of_a_report_can_be_made_again_from_it(tmp_path):
     write_report(Store(first), second)
     for name in ("records.jsonl", "records.csv", "tables/narrow.tex"):
         assert (second / name).read_bytes() == (first / name).read_bytes()
-    pictures = "![narrow](figures/narrow.png)\n\n![narrow-losses](figures/narrow-losses.png)\n\n"
-    assert (second / "report.md").read_text() == (first / "report.md").read_text().replace(pictures, "")
+    without = re.sub(r"!\[.*\]\(figures/.*\)\n\n", "", (first / "report.md").read_text())
+    assert (second / "report.md").read_text() == without
     assert not list((second / "figures").iterdir())
 
 

@@ -48,7 +48,9 @@ def test_a_table_in_markdown_html_and_latex():
     assert TABLE.markdown().splitlines()[:4] == ["**A & B**", "", "| network | ω₀ |", "| --- | --- |"]
     assert "| a\\|b | — |" in TABLE.markdown()
     assert "<caption>A &amp; B</caption>" in TABLE.html()
-    assert "<td>1&nbsp;±&nbsp;2</td>" in TABLE.html()
+    assert '<td class="number">1&nbsp;±&nbsp;2</td>' in TABLE.html()
+    assert "<td>sm_20</td>" in TABLE.html()
+    assert TABLE.html().startswith('<div class="scroll"')
     latex = TABLE.latex()
     assert r"sm\_20 & 1 $\pm$ 2 \\" in latex
     assert r"\caption{A \& B}" in latex

@@ -4,8 +4,9 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
-from cyclopts import App
+from cyclopts import App, CycloptsError, CycloptsPanel, UnusedCliTokensError
 
 from .compare import compare
 from .diagnose import diagnose
@@ -27,8 +28,15 @@ def _version() -> str:
     return version("uniphase")
 
 
+def _panel(error: CycloptsError) -> Any:
+    if not isinstance(error, UnusedCliTokensError):
+        return CycloptsPanel(error)
+    return CycloptsPanel(f"{' '.join(error.unused_tokens or ())}: one too many; run the command once for each")
+
+
 app = App(
     name="uniphase",
+    error_formatter=_panel,
     help="""Neural fields without tuning: sine networks whose initialization follows from the signal.
 
     For example:

@@ -2,22 +2,24 @@
 
 import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from . import terminal
+from .display import watching
 from .options import Bits, Force, Json, Options, Output, Signals
+from .running import run
 
 if TYPE_CHECKING:
-    from ..fitting.plan import Progress
     from ..initialization.blueprint import Blueprint
     from ..jax.network import CoordinateMLP
     from ..recipe import Recipe
+    from ..signals.fields import Sampling
     from ..storage.network_file import NetworkFile
+    from ..training.memory import FitMemory
     from ..training.result import Fit
     from .subjects import Subject
 
@@ -38,11 +40,12 @@ def fit(
     seed: int = 0,
     bits: Bits = None,
     output: Output = None,
+    log: str | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Fit a network to a signal and write it to a small file, with a picture of the fit.
+    """Fit a network to a signal and write it to a file, with a picture of the fit.
 
     Several signals are fitted in turn, each to a file of its own, with one table at the end. One that cannot be fitted
     does not end the others; the exit code is then 1.
@@ -63,7 +66,8 @@ def fit(
     scheme
         Initialization; `uniphase schemes` lists them.
     seconds
-        Stop after this time.
+        Be ready after this time, with everything measured and written; loading the signal and compiling come before it.
+        If measuring all samples would take more than a quarter of it, some are measured, evenly spread.
     target_db
         Stop when the signal-to-noise ratio of the latest steps reaches this.
     seed
@@ -71,6 +75,8 @@ def fit(
     output
         File of the network, or an existing directory for it. Default: the name of the signal with .uniphase, in the
         current directory. The picture is written next to it as .fit.png, and a sound as .fit.wav.
+    log
+        Also write the progress to this CSV file, about twice a second: step, seconds, loss, SNR, rate and speed.
     resume
         Continue a fit that was interrupted. The result is the same as without the interruption. Of several signals,
         those that are finished are not fitted again.
@@ -81,34 +87,66 @@ def fit(
     if len(signals) != 1:
         from .fits import Settings, fit_signals
 
+        if log is not None:
+            raise ValueError(f"log is {log}, but there are {len(signals)} signals; leave it out, or fit each alone")
         limits = {"seconds": seconds, "target_db": target_db}
         settings = Settings(options, scheme, seed, **limits, bits=bits, output=output, resume=resume, force=force)
         return fit_signals(signals, settings, json=json)
+    from ..fitting.arguments import require_limits
+    from .logs import require_log
+    from .outputs import require_writable
+
+    require_limits(seconds, target_db)
     job = prepare(signals[0], options, scheme=scheme, seed=seed, bits=bits, output=output, resume=resume, force=force)
+    if log is not None:
+        require_writable([Path(log)], signals[0], replace=resume or force)
+        require_log(Path(log), resume=resume)
     if not json:
-        print(f"{job.blueprint}\n", flush=True)
+        print(_summary(job), flush=True)
     try:
-        with terminal.fit_progress(quiet=json) as tell:
-            result = run(job, seconds=seconds, target_db=target_db, callback=tell)
-    except KeyboardInterrupt:
-        how = "; the same command with --resume continues the fit" if job.outputs.state.exists() else ""
-        print(f"uniphase: interrupted{how}", file=sys.stderr)
+        with watching(job.subject.field, quiet=json) as watcher:
+            result = run(job, seconds=seconds, target_db=target_db, watcher=watcher, log=log)
+    except KeyboardInterrupt as stop:
+        how = ["the same command with --resume continues the fit"] if job.outputs.state.exists() else []
+        print("; ".join(["uniphase: interrupted", *map(str, stop.args), *how]), file=sys.stderr)
         sys.exit(130)
     _print_result(job, result, json)
 
 
-def _print_result(job: "Job", result: "Fit", json: bool) -> None:
-    if json:
-        from ..storage.network_file import read_network
+def _summary(job: "Job") -> str:
+    """What is fitted, by what, and in how much memory."""
+    from ..training.memory import free_memory, in_words
 
-        network = job.outputs.network
+    field, blueprint, recipe = job.subject.field, job.blueprint, job.recipe
+    widths = {plan.rows for plan in blueprint.layers[:-1]}
+    depth = sum(plan.role == "hidden" for plan in blueprint.layers)
+    free = free_memory()
+    return "\n".join(
+        [
+            f"signal   {Path(job.signal).name}: {terminal.described(field)}",
+            f"network  {blueprint.scheme}, width {terminal.times(sorted(widths))}, depth {depth}, "
+            f"{blueprint.parameters:,} parameters",
+            f"fit      {recipe.steps:,} steps of {min(recipe.batch, field.samples):,} samples, as {job.sampling}",
+            f"memory   about {in_words(job.memory.total)}" + (f" of {in_words(free)} that are free" if free else ""),
+        ]
+    )
+
+
+def _print_result(job: "Job", result: "Fit", json: bool) -> None:
+    from ..storage.network_file import read_header, read_network
+
+    network, *others = (path for path in job.outputs.results if path.exists())
+    if json:
         terminal.print_json(summary(network, read_network(network, lambda *_: None)))
         return
     pairs = {"train": result.metrics, "test": result.test_metrics}
     terminal.print_metrics({name: numbers.to_dict() for name, numbers in pairs.items() if numbers is not None})
-    done = f"{result.steps:,} steps in {result.seconds:.1f} s ({_STOPS[result.stop]})"
-    network, *others = job.outputs.results
-    print(f"\n{job.blueprint.parameters:,} parameters, samples as {result.sampling}, {done}")
+    trained = f"{result.steps:,} steps in {result.seconds:.1f} s ({_STOPS[result.stop]})"
+    print(f"\n{job.blueprint.parameters:,} parameters, samples as {result.sampling}, {trained}")
+    if measured := read_header(network)["training"].get("measured"):
+        print(f"measured on {measured:,} of {job.subject.field.samples:,} samples, for lack of time, without SSIM")
+    if job.outputs.sound not in (None, *others):
+        print(f"no {job.outputs.sound}, for lack of time; uniphase render {network} writes the sound")
     if job.subject.noise:
         print(f"noise: standard deviation {job.subject.noise:.4g}")
     if job.bits is not None and result.exact_metrics is not None and result.metrics is not None:
@@ -123,8 +161,9 @@ def summary(path: Path, content: "NetworkFile[None]") -> dict[str, Any]:
     metrics = {
         name: {key: numbers[key] for key in terminal.METRICS} for name, numbers in pairs.items() if numbers is not None
     }
+    measured = {"measured": training["measured"]} if "measured" in training else {}
     totals = {"steps": training["steps"], "seconds": training["seconds"], "parameters": content.blueprint.parameters}
-    return {**metrics, **totals, "stop": training["stop"], "output": str(path)}
+    return {**metrics, **measured, **totals, "stop": training["stop"], "output": str(path)}
 
 
 @dataclass(frozen=True)
@@ -156,6 +195,20 @@ class Job:
     outputs: Outputs
     resume: bool
     bits: int | None = None
+
+    @property
+    def sampling(self) -> "Sampling":
+        """As what the samples are fitted."""
+        from ..recipe import default_sampling
+
+        return self.options.samples or default_sampling(self.subject.field, self.blueprint.parameters)
+
+    @property
+    def memory(self) -> "FitMemory":
+        """What the fit will take."""
+        from ..training.memory import fit_memory
+
+        return fit_memory(self.subject.field, self.blueprint, self.recipe, self.subject.test)
 
 
 def prepare(
@@ -197,7 +250,23 @@ def prepare(
     require_free(outputs, signal, resume=resume, force=force)
     blueprint = make_blueprint(subject, scheme, options)
     recipe = choose_recipe(subject.field, blueprint, options, subject.noise)
-    return Job(signal, options, subject, blueprint, draw_network(blueprint, seed), recipe, seed, outputs, resume, bits)
+    network = draw_network(blueprint, seed)
+    job = Job(signal, options, subject, blueprint, network, recipe, seed, outputs, resume, bits)
+    require_memory(job)
+    return job
+
+
+def require_memory(job: Job) -> None:
+    """Raise an error if the fit would take more memory than there is."""
+    from ..training.memory import free_memory, in_words
+
+    memory, free = job.memory, free_memory()
+    if free is not None and memory.total > free:
+        option = "--width" if memory.network > memory.samples else "--size"
+        raise ValueError(
+            f"{job.signal}: the fit would take about {in_words(memory.total)} of memory, but {in_words(free)} are "
+            f"free; pass a smaller {option}"
+        )
 
 
 def require_choices(scheme: str, options: Options, seed: int) -> None:
@@ -222,115 +291,6 @@ def require_free(outputs: Outputs, signal: str, *, resume: bool, force: bool) ->
             f"{outputs.state}: left by an interrupted fit; pass --resume to continue it, --force to discard it"
         )
     require_writable(outputs.results, signal, replace=force or (resume and interrupted))
-
-
-def run(
-    job: Job,
-    *,
-    seconds: float | None = None,
-    target_db: float | None = None,
-    callback: "Callable[[Progress], Any] | None" = None,
-    checkpoint_seconds: float = 10.0,
-) -> "Fit":
-    """Train, write the results and remove the state. The arguments are those of `fit`.
-
-    !!! example
-        ```python
-        result = run(prepare("camera", Options(size=16, steps=20)))
-        ```
-    """
-    from ..fitting.plan import Diverged
-    from ..training.fit import fit
-    from .outputs import writing
-    from .subjects import observations
-
-    outputs = job.outputs
-    made_from = origin(
-        job.signal,
-        job.blueprint.scheme,
-        job.options,
-        seed=job.seed,
-        seconds=seconds,
-        target_db=target_db,
-        bits=job.bits,
-    )
-    if not job.resume:
-        outputs.state.unlink(missing_ok=True)
-    with writing(outputs.network, "fix that, then continue with --resume"):
-        try:
-            result = fit(
-                job.network,
-                observations(job.subject, job.blueprint, job.options),
-                recipe=job.recipe,
-                seconds=seconds,
-                target_db=target_db,
-                test=job.subject.test,
-                blueprint=job.blueprint,
-                seed=job.seed,
-                callback=callback,
-                checkpoint=outputs.state,
-                checkpoint_seconds=checkpoint_seconds,
-                resume=job.resume,
-            )
-        except Diverged as error:
-            outputs.state.unlink(missing_ok=True)
-            raise ValueError(f"{job.signal}: {error}, with --lr") from error
-        if job.bits is not None:
-            result = result.quantized(job.bits, test=job.subject.test)
-        _write_results(job, result, made_from)
-    outputs.state.unlink(missing_ok=True)
-    return result
-
-
-def origin(
-    signal: str,
-    scheme: str,
-    options: Options,
-    *,
-    seed: int,
-    seconds: float | None,
-    target_db: float | None,
-    bits: int | None,
-) -> dict[str, Any]:
-    """What a fit is made from, for its file: the signal, with the hash of its file, and all that was chosen."""
-    from ..signals.datasets import SIGNAL_NAMES
-
-    chosen = asdict(options) | {"seconds": seconds, "target_db": target_db, "bits": bits}
-    given = {name: value for name, value in chosen.items() if value is not None and value is not False}
-    notes = {"signal": signal, "scheme": scheme, "seed": seed, "options": given}
-    if signal in SIGNAL_NAMES:
-        return notes
-    return notes | {"sha256": _hash(Path(signal))}
-
-
-def _hash(path: Path) -> str:
-    """The SHA-256 of a file; of a directory, that of the names and hashes of all files in it."""
-    import hashlib
-
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        return hashlib.sha256(repr([(str(f.relative_to(path)), _hash(f)) for f in files]).encode()).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_results(job: Job, result: "Fit", made_from: dict[str, Any]) -> None:
-    from ..plots.preview import write_preview
-    from ..plots.scatter import surface_shape
-    from ..signals import files
-    from ..signals.fields import Grid
-    from .subjects import shown_part, shown_prediction
-
-    outputs, field = job.outputs, job.subject.field
-    result.save(outputs.network, training=made_from)
-    prediction = shown_prediction(result.network, field, result.prediction)
-    if outputs.sound and isinstance(field, Grid):
-        files.write(outputs.sound, prediction, rate=field.rate)
-    title = f"{Path(job.signal).name}: {job.blueprint.scheme}, {job.blueprint.parameters:,} parameters"
-    assert result.metrics is not None
-    shape = surface_shape(field)
-    between = {} if shape is None else {"surface": result.render(shape)}
-    write_preview(outputs.preview, shown_part(field), prediction, result.losses, result.metrics, title, **between)
 
 
 def name_outputs(signal: str, output: str | None, *, sound: bool) -> Outputs:

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import terminal
+from .display import watching
 from .failures import explain
-from .fit import Outputs, name_outputs, origin, prepare, require_choices, require_free, run, summary
+from .fit import Outputs, name_outputs, prepare, require_choices, require_free, summary
 from .options import Options
+from .running import origin, run
 
 _HEADER = ("signal", "samples", "parameters", "train SNR dB", "PSNR dB", "SSIM", "seconds", "file")
 
@@ -37,10 +39,10 @@ class Settings:
 
 
 class Finished(NamedTuple):
-    """A signal whose network is in its file: the samples along each axis, and what `--json` prints about it."""
+    """A signal whose network is in its file: its size in words, and what `--json` prints about it."""
 
     signal: str
-    shape: tuple[int, ...] | None
+    size: str
     summary: dict[str, Any]
     done_already: bool
 
@@ -85,7 +87,10 @@ def fit_signals(signals: Sequence[str], settings: Settings, *, json: bool = Fals
 def _without_results(signals: Sequence[str], output: str | None) -> list[str]:
     """The signals, except files written by fits of the other signals."""
     if output is not None and not Path(output).is_dir():
-        raise ValueError(f"output is {output}, but there are {len(signals)} signals; pass an existing directory")
+        raise ValueError(
+            f"output is {output}, but there are {len(signals)} signals; leave it out, or pass a directory that exists, "
+            f"e.g. after mkdir {Path(output).stem}"
+        )
     outputs = {signal: name_outputs(signal, output, sound=True) for signal in signals}
     writers: defaultdict[Path, set[str]] = defaultdict(set)
     for signal, files in outputs.items():
@@ -182,8 +187,8 @@ def _fit_one(signal: str, settings: Settings, quiet: bool) -> Finished:
         resume=settings.resume and interrupted,
         force=settings.force,
     )
-    with terminal.fit_progress(quiet=quiet) as tell:
-        run(job, seconds=settings.seconds, target_db=settings.target_db, callback=tell)
+    with watching(job.subject.field, quiet=quiet) as watcher:
+        run(job, seconds=settings.seconds, target_db=settings.target_db, watcher=watcher)
     return _finished(signal, job.outputs, done_already=False)
 
 
@@ -191,17 +196,18 @@ def _finished(signal: str, outputs: Outputs, *, done_already: bool) -> Finished:
     from ..storage.network_file import read_network
 
     content = read_network(outputs.network, lambda *_: None)
-    return Finished(signal, content.domain.shape, summary(outputs.network, content), done_already)
+    shape = content.domain.shape
+    size = "" if shape is None else " × ".join(terminal.as_seen(shape, content.medium, content.rate))
+    return Finished(signal, size, summary(outputs.network, content), done_already)
 
 
 def _row(ending: Finished | Failed) -> tuple[str, ...]:
     if isinstance(ending, Failed):
         return (ending.signal, *["—"] * (len(_HEADER) - 2), f"failed: {ending.reason}")
-    found, train = ending.summary, ending.summary["train"]
-    metrics = [terminal.number(train[key]) for key in ("snr_db", "psnr_db", "ssim")]
+    found, train = ending.summary, ending.summary.get("train", {})
+    metrics = [terminal.number(train.get(key)) for key in ("snr_db", "psnr_db", "ssim")]
     file = found["output"] + (" (done already)" if ending.done_already else "")
-    size = terminal.times(ending.shape or ())
-    return (ending.signal, size, f"{found['parameters']:,}", *metrics, f"{found['seconds']:.1f}", file)
+    return (ending.signal, ending.size, f"{found['parameters']:,}", *metrics, f"{found['seconds']:.1f}", file)
 
 
 def _as_json(endings: Sequence[Finished | Failed]) -> dict[str, Any]:

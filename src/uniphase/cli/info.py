@@ -17,21 +17,23 @@ def info(file: NetworkPath, /, *, json: Json = False) -> None:
     from ..storage.network_file import read_header, read_network
 
     content = read_network(file, lambda blueprint, tensors: None)
-    size = os.path.getsize(file)
+    count = os.path.getsize(file)
     if json:
-        terminal.print_json({"bytes": size, "parameters": content.blueprint.parameters, **read_header(file)})
+        terminal.print_json({"bytes": count, "parameters": content.blueprint.parameters, **read_header(file)})
         return
     domain, training = content.domain, dict(content.training)
     metrics = {"train": content.metrics, "test": training.pop("test_metrics", None)}
-    shape = "scattered points" if domain.shape is None else f"{terminal.times(domain.shape)} samples"
+    size = None if domain.shape is None else terminal.sized(domain.shape, content.medium, content.rate)
+    picture = size is not None and "pixels" in size
+    shape = "scattered points" if size is None else size
+    order = (" (time, down, right)" if len(domain.extents) == 3 else " (down, right)") if picture else ""
     medium = "" if content.medium is None else f", {content.medium}"
-    unit = "Hz" if len(domain.extents) == 1 else "frames per second"
-    rate = "" if content.rate is None else f" at {content.rate:g} {unit}"
     stored = "" if content.stored is None else f", stored as {content.stored}"
     bits = "" if content.bits is None else f", hidden weights in {content.bits} bits"
-    print(f"{file}: {size:,} bytes{bits}\n\n{content.blueprint}\n")
+    print(f"{file}: {count:,} bytes{bits}\n\n{content.blueprint}\n")
     print(
-        f"domain: {shape} on {terminal.ranges(domain.extents)}, {domain.align}, {domain.sampling}{medium}{rate}{stored}"
+        f"domain: {shape} on {terminal.ranges(domain.extents)}{order}, {domain.align}, {domain.sampling}{medium}"
+        f"{stored}"
     )
     if content.moments is not None:
         print(content.moments)

@@ -46,6 +46,5 @@ def moments(
         terminal.print_json({name: getattr(estimate, name).tolist() for name in names})
         return
     domain = Domain.of(field)
-    samples = f"{field.samples:,} scattered" if domain.shape is None else terminal.times(domain.shape)
-    where = f"{samples} samples of {field.out_size} channel(s) on {terminal.ranges(domain.extents)}"
+    where = f"{terminal.described(field)}, on {terminal.ranges(domain.extents)}"
     print(f"{signal}: {where}{'' if domain.shape is None else f', {domain.align}'}\n{estimate}")

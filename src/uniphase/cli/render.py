@@ -42,6 +42,7 @@ def render(
 
         uniphase render photo.uniphase --size 4096
         uniphase render photo.uniphase --region -1:0,0:1 --scale 8
+        uniphase render photo.uniphase --region 0:100px,200:400px --scale 8
         uniphase render photo.uniphase --derivative gradient -o edges.png
         uniphase render clip.uniphase --slow 4 --fps 60 -o slow.mp4
 
@@ -53,9 +54,11 @@ def render(
     scale
         Samples in proportion to those of the signal, e.g. 4.
     region
-        What to show, as low:high for each axis. The longer axis of an image runs from -1 to 1, down or to the right;
-        `uniphase info` prints the range of each. In a square image, -1:0,0:1 is the upper right quarter. Time in a
-        sound runs from -100 to 100, in a video from -1 to 1. Outside of these ranges the network extrapolates.
+        What to show, as low:high for each axis: of an image down first, then to the right. The longer axis runs from
+        -1 to 1, and `uniphase info` prints the range of each; in a square image, -1:0,0:1 is the upper right quarter.
+        Time in a sound runs from -100 to 100, in a video from -1 to 1. Or in pixels of what was fitted (samples of a
+        sound, frames), as low:highpx: 0:100px,200:400px are the upper 100 rows, and 200 columns. Outside of these
+        ranges the network extrapolates.
     derivative
         Of the values by the coordinates. A picture shows the norm of the gradient from black to white, and the
         Laplacian around gray; NPY has the numbers.
@@ -68,9 +71,10 @@ def render(
     slow
         How many times slower a video plays, e.g. 4 for slow motion, with as many more frames.
     output
-        Where to write: .png, .tif, .mp4, .gif, .wav, .npy or .npz. Default: the name of the file with the size
-        added, in the current directory. A picture has the bits per channel of the image that was fitted, as far as the
-        format holds them; that of scattered points has their first coordinate to the right and the second upwards.
+        Where to write: .png, .tif, .mp4, .gif, .wav, .npy or .npz. Default: the name of the file with the region and
+        the size added, in the current directory. A picture has the bits per channel of the image that was fitted, as
+        far as the format holds them; that of scattered points has their first coordinate to the right and the second
+        upwards.
     """
     written = render_file(
         file,
@@ -84,14 +88,15 @@ def render(
         output=output,
         force=force,
     )
-    print(f"wrote {written.path}, {terminal.times(written.shape)} samples")
+    print(f"wrote {written.path}, {written.size}")
 
 
 class Rendered(NamedTuple):
-    """A file that `render_file` wrote, and the number of samples along each axis."""
+    """A file that `render_file` wrote, the number of samples along each axis, and the same in words."""
 
     path: Path
     shape: tuple[int, ...]
+    size: str
 
 
 def render_file(
@@ -117,12 +122,13 @@ def render_file(
     - `path`: the file.
     - `size`, `scale`: samples along the longest axis, or in proportion to the field that was fitted. Default: as many
         as that had. Of a video these are the sides of a frame.
-    - `region`: `low:high` for each axis, separated by commas, in the units of the extents. Default: the whole domain.
+    - `region`: `low:high` for each axis, separated by commas, in the units of the extents, or `low:highpx` in samples
+        of the fitted field. Default: the whole domain.
     - `derivative`: as for `render`.
     - `fps`, `slow`: of a video, the frames per second of the file, and how many times slower it plays.
     - `samples`: values at points, or averages over cells. Default: by `camera_nodes`.
     - `output`: where to write, with the suffix .png, .tif, .mp4, .gif, .wav, .npy or .npz. Default: a name with the
-        size in it, in the current directory.
+        region and the size in it, in the current directory.
     - `force`: whether an existing file may be replaced.
 
     !!! example
@@ -139,8 +145,8 @@ def render_file(
     domain = content.domain
     if domain.shape is None and size is None:
         raise ValueError(f"{path}: fitted to scattered points, which have no size; pass --size")
-    spans = domain.extents if region is None else _parse_region(region, len(domain.extents))
-    fitted = _fitted_samples(domain, spans)
+    whole = Region(domain.extents, _fitted_samples(domain, domain.extents))
+    spans, fitted = whole if region is None else _parse_region(region, domain)
     if _is_video(content):
         rate, factor = _frame_rate(content, fps, slow)
         frames = _render_shape(fitted[:1], domain.align, None, factor)
@@ -149,14 +155,14 @@ def render_file(
         _require_no_video_options(path, fps=fps, slow=slow)
         shape = _render_shape(fitted, domain.align, size, scale)
         rate = None if content.rate is None else content.rate * shape[0] / fitted[0]
-    target = Path(_default_name(path, content, shape, derivative) if output is None else output)
+    target = Path(_default_name(path, content, shape, derivative, region) if output is None else output)
     _require_format(target, content, derivative, rate)
     require_writable([target], path, replace=force)
     average = None if samples is None else samples == "averages"
     values = render_domain(content.network, domain, shape, region=spans, derivative=derivative, average=average)
     with writing(target):
         _write(target, values, content, derivative, rate)
-    return Rendered(target, shape)
+    return Rendered(target, shape, terminal.sized(shape, content.medium, rate))
 
 
 def _is_video(content: "NetworkFile[Any]") -> bool:
@@ -180,15 +186,50 @@ def _require_no_video_options(path: str, **options: float | None) -> None:
             raise ValueError(f"{path}: {name} is {value:g}, but the network is not that of a video; leave {name} out")
 
 
-def _parse_region(text: str, axes: int) -> "tuple[Extent, ...]":
-    import numpy as np
+class Region(NamedTuple):
+    """What is shown: the interval along each axis, and how many samples of the fitted field lie in it."""
 
+    spans: "tuple[Extent, ...]"
+    fitted: Sequence[float]
+
+
+def _parse_region(text: str, domain: "Domain") -> Region:
+    parts, axes = text.split(","), len(domain.extents)
+    pixels = [part.endswith("px") for part in parts]
+    if domain.shape is None and any(pixels):
+        raise ValueError(f"region is {text!r}, but scattered points have no pixels; pass it in their coordinates")
     with contextlib.suppress(ValueError):
-        region = np.array([part.split(":") for part in text.split(",")], np.float64)
-        if region.shape == (axes, 2) and np.isfinite(region).all() and (region[:, 0] < region[:, 1]).all():
-            return tuple((float(low), float(high)) for low, high in region)
-    example = ",".join(["-0.5:0.5"] * axes)
-    raise ValueError(f"region is {text!r}; pass low:high for each of {axes} axes, low first, e.g. {example}")
+        spans = [_interval(part.removesuffix("px")) for part in parts]
+        if len(spans) == axes:
+            return _in_units(domain, spans, pixels)
+    units, samples = (",".join([example] * axes) for example in ("-0.5:0.5", "0:100px"))
+    raise ValueError(
+        f"region is {text!r}; pass low:high for each of {axes} axes, low first, e.g. {units} or, in pixels, {samples}"
+    )
+
+
+def _interval(text: str) -> "Extent":
+    low, high = map(float, text.split(":"))
+    if not -math.inf < low < high < math.inf:
+        raise ValueError("low is not below high")
+    return low, high
+
+
+def _in_units(domain: "Domain", spans: "Sequence[Extent]", pixels: Sequence[bool]) -> Region:
+    """A region in the units of the extents, from one that is given in samples along some of the axes."""
+    if domain.shape is None:
+        return Region(tuple(spans), _fitted_samples(domain, spans))
+    found, corners = list(spans), domain.align == "corners"
+    for i, (first, last) in enumerate(spans):
+        if pixels[i]:
+            low, high = domain.extents[i]
+            step = (high - low) / (domain.shape[i] - corners)
+            # From the first sample to the last if these lie at the corners, otherwise from border to border.
+            found[i] = low + first * step, low + (last - corners) * step
+    fitted = list(_fitted_samples(domain, found))
+    for i, (first, last) in enumerate(spans):
+        fitted[i] = last - first if pixels[i] else fitted[i]
+    return Region(tuple(found), fitted)
 
 
 def _fitted_samples(domain: "Domain", spans: "Sequence[Extent]") -> Sequence[float]:
@@ -206,10 +247,15 @@ def _render_shape(fitted: Sequence[float], align: "Align", size: int | None, sca
     return tuple(max(2 if align == "corners" else 1, round(n * factor)) for n in fitted)
 
 
-def _default_name(path: str, content: "NetworkFile[Any]", shape: tuple[int, ...], derivative: Derivative | None) -> str:
+def _default_name(
+    path: str, content: "NetworkFile[Any]", shape: tuple[int, ...], derivative: Derivative | None, region: str | None
+) -> str:
     from ..signals.pixels import holds
 
-    name, suffix = Path(path).stem, {"sound": ".wav", None: ".npy"}.get(content.medium, ".png")
+    name = Path(path).stem
+    if region is not None:  # in characters that every system takes
+        name += "-" + region.replace(" ", "").replace(":", "to").replace(",", "_")
+    suffix = {"sound": ".wav", None: ".npy"}.get(content.medium, ".png")
     if _is_video(content):
         suffix = ".mp4"
     elif suffix == ".png" and (len(shape) != 2 or not holds(".png", content.stored or "uint8")):

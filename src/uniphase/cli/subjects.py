@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -153,7 +154,12 @@ def shown_part(field: Points) -> Points: ...
 
 def shown_part(field: Field) -> Field:
     """The part of a field that is drawn: all of it or, if it is large, every n-th sample at its own position."""
-    kept, strides = _shown_indices(field), _shown_strides(field)
+    return strided(field, _shown_strides(field))
+
+
+def strided(field: Field, strides: Sequence[int]) -> Field:
+    """Every n-th sample of a field along each axis, at its own position; all of it if every n is 1."""
+    kept = tuple(slice(None, None, step) for step in strides)
     if max(strides) == 1:
         return field
     if isinstance(field, Points):
@@ -174,12 +180,8 @@ def shown_prediction(network: "CoordinateMLP", field: Field, prediction: np.ndar
         from ..jax.render import predict
 
         return predict(network, shown_part(field))
-    return prediction.reshape(field.values.shape)[_shown_indices(field)]
-
-
-def _shown_indices(field: Field) -> tuple[slice, ...]:
-    """Which of the samples of a field are drawn."""
-    return tuple(slice(None, None, step) for step in _shown_strides(field))
+    kept = tuple(slice(None, None, step) for step in _shown_strides(field))
+    return prediction.reshape(field.values.shape)[kept]
 
 
 def _shown_strides(field: Field) -> tuple[int, ...]:

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from ..diagnosis.report import Report
     from ..fitting.plan import Progress
     from ..lab.engine import Estimate, Progress as Standing
+    from ..signals.fields import Field, Medium
 
 METRICS = {"mse": "MSE", "snr_db": "SNR dB", "psnr_db": "PSNR dB", "ssim": "SSIM"}
 # Between two lines of progress if the output is not a terminal.
-_LINE_SECONDS = 5.0
+LINE_SECONDS = 5.0
 
 
 @contextlib.contextmanager
@@ -31,11 +32,11 @@ def fit_progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
         with Live(console=console, auto_refresh=False) as live:
             yield lambda progress, name="": live.update(_progress_table(progress, name), refresh=True)
         return
-    due = _every(_LINE_SECONDS)
+    due = every(LINE_SECONDS)
 
     def tell(progress: "Progress", name: str = "") -> None:
         if due(progress.stop is not None):
-            cells = [f"{key} {value}" for key, value in _progress_cells(progress).items()]
+            cells = [f"{key} {value}" for key, value in progress_cells(progress).items()]
             print("  ".join([*([name] if name else []), *cells]), file=sys.stderr, flush=True)
 
     yield tell
@@ -49,7 +50,7 @@ def lab_progress(name: str) -> "Iterator[Callable[[Standing], None]]":
 
     columns = TextColumn("{task.fields[name]}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     bar = Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True))
-    task, due = bar.add_task("", name=name, total=None), _every(_LINE_SECONDS)
+    task, due = bar.add_task("", name=name, total=None), every(LINE_SECONDS)
 
     def tell(at: "Standing") -> None:
         words = f"{at.label}, step {at.step}/{at.steps}"
@@ -61,7 +62,7 @@ def lab_progress(name: str) -> "Iterator[Callable[[Standing], None]]":
         yield tell
 
 
-def _every(seconds: float) -> Callable[[bool], bool]:
+def every(seconds: float) -> Callable[[bool], bool]:
     """A rate limiter: a function that is true at most once in this many seconds, and whenever `always` is."""
     latest = -seconds
 
@@ -76,20 +77,21 @@ def _every(seconds: float) -> Callable[[bool], bool]:
     return due
 
 
-def _progress_cells(progress: "Progress") -> dict[str, str]:
+def progress_cells(progress: "Progress", after: float = 0.0) -> dict[str, str]:
+    """The progress of a fit in words; `after` are the seconds that come after its last step."""
     return {
         "step": f"{progress.step}/{progress.steps}",
         "loss": f"{progress.mse:.3e}",
         "SNR": f"{progress.snr_db:.2f} dB",
         "PSNR": f"{progress.psnr_db:.2f} dB",
         "steps/s": f"{progress.steps_per_second:.1f}",
-        "left": str(timedelta(seconds=round(progress.seconds_left))),
+        "left": str(timedelta(seconds=round(progress.seconds_left + after))),
     }
 
 
 def _progress_table(progress: "Progress", name: str):
-    cells = ({"run": name} if name else {}) | _progress_cells(progress)
-    return _table(tuple(cells), [tuple(cells.values())])
+    cells = ({"run": name} if name else {}) | progress_cells(progress)
+    return table(tuple(cells), [tuple(cells.values())])
 
 
 def print_plan(runs: Sequence[tuple[str, bool]], estimates: "Sequence[Estimate]") -> None:
@@ -129,7 +131,7 @@ def print_report(report: "Report") -> None:
 
 def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     """Print a table."""
-    console().print(_table(header, rows))
+    console().print(table(header, rows))
 
 
 def console():
@@ -140,13 +142,14 @@ def console():
     return Console(width=None if sys.stdout.isatty() else 1000, markup=False, emoji=False)
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]):
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]):
+    """A table for a console."""
     from rich.table import Table
 
-    table = Table(*header, box=None, pad_edge=False)
+    made = Table(*header, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*row)
-    return table
+        made.add_row(*row)
+    return made
 
 
 def print_json(content: dict) -> None:
@@ -166,6 +169,34 @@ def words(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {words(entry)}" for key, entry in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def described(field: "Field") -> str:
+    """A field in words, e.g. 640 × 480 pixels (width × height), 3 channels."""
+    from ..signals.fields import Grid
+
+    channels = "1 channel" if field.out_size == 1 else f"{field.out_size} channels"
+    if not isinstance(field, Grid):
+        return f"{field.samples:,} points of {field.in_size} coordinates, {channels}"
+    length = f", {field.samples / field.rate:.1f} s" if field.medium == "sound" and field.rate else ""
+    return f"{sized(field.shape, field.medium, field.rate)}{length}, {channels}"
+
+
+def sized(shape: Sequence[int], medium: "Medium | None", rate: float | None) -> str:
+    """The size of a grid: that of a picture as it is seen, across first; others along each axis."""
+    if medium == "sound":
+        return f"{shape[0]:,} samples" + (f" at {rate:g} Hz" if rate else "")
+    sides, *frames = as_seen(shape, medium, rate)
+    if frames:
+        return f"{sides} pixels (width × height), {frames[0]} frames at {rate:g} per second"
+    return f"{sides} pixels (width × height)" if len(shape) == 2 and medium is not None else f"{sides} samples"
+
+
+def as_seen(shape: Sequence[int], medium: "Medium | None", rate: float | None) -> tuple[str, ...]:
+    """The sides of a picture, across first, and the frames of a video; the samples along each axis of anything else."""
+    if len(shape) == 3 and rate is not None:
+        return times(shape[:0:-1]), str(shape[0])
+    return (times(shape[::-1] if len(shape) == 2 and medium is not None else shape),)
 
 
 def times(shape: Sequence[int]) -> str:

@@ -41,7 +41,7 @@ def require_options(options: Mapping[str, Any], known: Collection[str], others: 
 def require_limits(seconds: float | None, target_db: float | None) -> None:
     """Raise an error for a time or a target that cannot be reached."""
     if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds is {seconds}; it must be positive")
+        raise ValueError(f"seconds is {seconds:g}; it must be positive: pass how long to fit, e.g. 60")
     if target_db is not None and not math.isfinite(target_db):
         raise ValueError(f"target_db is {target_db}; it must be finite")
 

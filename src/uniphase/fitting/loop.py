@@ -160,8 +160,10 @@ class Training:
                     continue
                 good = state = reviewed
                 self.checkpoint.write_if_due(state, self.losses)
+                called = time.perf_counter()
                 if reason := self.plan.after_call(state):
                     return state, reason
+                begun += time.perf_counter() - called  # what somebody looks at is no part of the run's time
         except KeyboardInterrupt:
             self.checkpoint.write(good, self.losses)
             raise

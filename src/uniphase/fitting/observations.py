@@ -51,10 +51,12 @@ class FieldSamples:
         seconds: float | None,
         target_db: float | None,
         callback: Callable[[Progress], Any] | None,
+        network: Callable[[Any], Any],
     ) -> FallingPlan:
-        """The plan of a fit to these samples alone."""
+        """The plan of a fit to these samples alone; `network` makes one of parameters, to be looked at."""
         noise = self.noise**2 / self.variance if self.noise > 0 else -math.inf
-        return FallingPlan(recipe, seconds, target_db, self.variance, noise, self.field.value_range, 0.0, callback)
+        unit, seen = self.variance, self.field.value_range
+        return FallingPlan(recipe, seconds, target_db, unit, noise, seen, 0.0, callback, network)
 
     def identity(self) -> tuple[Any, ...]:
         """What tells these samples from others."""

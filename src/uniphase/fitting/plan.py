@@ -34,6 +34,8 @@ class Progress(NamedTuple):
         `psnr_db` is NaN.
     - `steps_per_second`, `seconds_left`: speed, and the time that is left.
     - `stop`: why the fit ends, as `Fit.stop`; `None` while it goes on.
+    - `seconds`, `rate`: the time that the steps took so far, and the learning rate.
+    - `network`: as it is now, to look at: the next steps may change it.
     """
 
     step: int
@@ -44,6 +46,9 @@ class Progress(NamedTuple):
     steps_per_second: float
     seconds_left: float
     stop: Stop | None = None
+    seconds: float = math.nan
+    rate: float = math.nan
+    network: Any = None
 
 
 def progress_line(progress: Progress) -> None:
@@ -68,6 +73,7 @@ class FallingPlan:
     value_range: Extent | None
     least: float | None  # a loss that is as good as zero; 0 if no loss is negative, None if its units are not known
     callback: Callable[[Progress], Any] | None
+    network: Callable[[Any], Any] = lambda parameters: None  # made of parameters, to be looked at
     most: int = _CALL
     told: list[float] = dataclasses.field(default_factory=lambda: [0.0])
 
@@ -76,7 +82,13 @@ class FallingPlan:
         return self.recipe.steps
 
     def count(self, state: State) -> int:
-        return self.most
+        """Ten steps; where the time is limited, as few as are left of it."""
+        if self.seconds is None:
+            return self.most
+        if state.step == 0:
+            return 1
+        left = (self.seconds - state.seconds) * state.step / state.seconds
+        return int(np.clip(left, 1, self.most))
 
     def factors(self, state: State) -> np.ndarray:
         recipe = self.recipe
@@ -131,7 +143,9 @@ class FallingPlan:
         speed = state.step / state.seconds
         left = (self.steps - state.step) / speed if stop is None else 0.0
         left = left if self.seconds is None else min(left, max(0.0, self.seconds - state.seconds))
-        return Progress(state.step, self.steps, mse, _decibels(state.latest), peak, speed, left, stop)
+        rate, network = float(self.factors(state)[0]), self.network(state.parameters)
+        numbers = mse, _decibels(state.latest), peak, speed, left
+        return Progress(state.step, self.steps, *numbers, stop, state.seconds, rate, network)
 
 
 def _clear_mean(losses: np.ndarray) -> float:

@@ -100,7 +100,7 @@ class Result(ABC):
         self._write(path, file)
 
     def quantized(self: AnyResult, bits: int, *, test: Field | None = None) -> AnyResult:
-        """The fit with its hidden matrices rounded to fewer bits, for a smaller file, and measured again.
+        """The fit with its hidden matrices rounded to fewer bits, for a smaller file, and measured again if it was.
 
         **Arguments:**
 
@@ -112,7 +112,7 @@ class Result(ABC):
         rounded = dataclasses.replace(self, network=self._quantize(bits))
         changes: dict[str, Any] = {"bits": bits, "exact_metrics": self.metrics}
         for prefix, seen in (("", field), ("test_", test)):
-            if seen is not None:
+            if seen is not None and self.metrics is not None:
                 average = self.sampling == "averages" and isinstance(seen, Grid)
                 prediction = rounded._predict(seen, average=average)
                 kept = getattr(self, f"{prefix}prediction") is not None

@@ -1,7 +1,8 @@
 """Rendering: a network's values and derivatives on a grid of any size, in chunks of bounded memory."""
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import equinox as eqx
 import jax
@@ -77,18 +78,36 @@ def render(
         average=average,
         nodes=nodes,
     )
-    dtype = dtype_of(network)
+    values = _collect(_view_chunks(network, view, derivative), math.prod(view.shape))
+    return values.reshape(*view.shape, *values.shape[1:])
+
+
+def _view_chunks(
+    network: Network, view: View, derivative: Derivative | None = None, indices: Int[np.ndarray, " n"] | None = None
+) -> Iterator[np.ndarray]:
+    """The samples of a view in chunks: all of them, or those at some flat indices."""
+    dtype, samples = dtype_of(network), math.prod(view.shape)
     middle, half_step = jnp.asarray(view.middle, dtype), jnp.asarray(view.half_step, dtype)
     rule = None if view.offsets is None else (jnp.asarray(view.offsets, dtype), jnp.asarray(view.weights, dtype))
+    size, count = (
+        _chunk_size(network, samples, len(view.shape), derivative),
+        samples if indices is None else len(indices),
+    )
+    for start in range(0, count, size):
+        # The last chunk is filled up with its last sample, so that one program serves all.
+        places = np.minimum(np.arange(start, start + size, dtype=np.int32), count - 1)
+        chosen = jnp.asarray(places if indices is None else indices[places], jnp.int32)
+        chunk = _render_chunk(network, chosen, view.shape, middle, half_step, derivative, rule)
+        yield np.asarray(chunk)[: count - start]
 
-    out = eqx.filter_eval_shape(_evaluate, network, middle[None], derivative)
-    samples = math.prod(view.shape)
-    values = np.empty((samples, *out.shape[1:]), out.dtype)
-    size = _chunk_size(network, samples, len(view.shape), derivative)
-    for start in range(0, samples, size):
-        chunk = _render_chunk(network, jnp.int32(start), size, view.shape, middle, half_step, derivative, rule)
-        values[start : start + size] = np.asarray(chunk)[: samples - start]
-    return values.reshape(*view.shape, *out.shape[1:])
+
+def _collect(chunks: Iterator[np.ndarray], samples: int) -> np.ndarray:
+    first, start = next(chunks), 0
+    values = np.empty((samples, *first.shape[1:]), first.dtype)
+    for chunk in itertools.chain((first,), chunks):
+        values[start : start + len(chunk)] = chunk
+        start += len(chunk)
+    return values
 
 
 def render_domain(
@@ -163,15 +182,13 @@ def _positions(indices: Array, shape: tuple[int, ...], middle: Array, half_step:
 @eqx.filter_jit
 def _render_chunk(
     network: Network,
-    start: Array,
-    size: int,
+    indices: Int[Array, " n"],
     shape: tuple[int, ...],
     middle: Array,
     half_step: Array,
     derivative: Derivative | None,
     rule: tuple[Array, Array] | None,
 ) -> Array:
-    indices = start + jnp.arange(size, dtype=jnp.int32)  # the last chunk goes beyond the end, and is cut off there
     centers = _positions(indices, shape, middle, half_step)
     if rule is None:
         return _evaluate(network, centers, derivative)
@@ -205,13 +222,44 @@ def predict(network: Network, field: Field, *, average: bool = False) -> Float[n
         error = predict(network, field) - field.values
         ```
     """
+    values = _collect(predict_chunks(network, field, average=average), field.samples)
+    return values.reshape(*field.values.shape[:-1], values.shape[-1])
+
+
+def predict_chunks(
+    network: Network, field: Field, indices: Int[np.ndarray, " n"] | None = None, *, average: bool = False
+) -> Iterator[Float[np.ndarray, "_ out_size"]]:
+    """The values of a network at the samples of a field, a chunk at a time, in the order of `field.flat_values()`.
+
+    **Arguments:**
+
+    - `network`, `field`, `average`: as for `predict`.
+    - `indices`: of some of the samples, in place of all.
+
+    !!! example
+        ```python
+        from uniphase.jax.render import predict_chunks
+
+        for values in predict_chunks(network, field, np.arange(0, field.samples, 2)):
+            print(len(values))
+        ```
+    """
+    require_vectors(network)
     if isinstance(field, Grid):
-        return render(network, field.shape, extents=field.extents, align=field.align, average=average)
+        in_size, domain = getattr(network, "in_size", field.in_size), {"extents": field.extents, "align": field.align}
+        view = View.of(field.shape, in_size, **domain, region=None, derivative=None, average=average, nodes=4)
+        return _view_chunks(network, view, None, indices)
     if average:
         raise ValueError("scattered points have no cells to average over; pass average=False")
-    size = _chunk_size(network, field.samples, field.in_size, None)
-    positions = jnp.asarray(field.positions, dtype_of(network))
-    return np.asarray(_evaluate_in_chunks(network, positions, size))
+    return _point_chunks(network, field.positions if indices is None else field.positions[indices], field.samples)
+
+
+def _point_chunks(network: Network, positions: Float[np.ndarray, "n in_size"], samples: int) -> Iterator[np.ndarray]:
+    size = _chunk_size(network, samples, positions.shape[1], None)
+    for start in range(0, len(positions), size):
+        places = np.minimum(np.arange(start, start + size), len(positions) - 1)
+        chunk = _evaluate_chunk(network, jnp.asarray(positions[places], dtype_of(network)))
+        yield np.asarray(chunk)[: len(positions) - start]
 
 
 def evaluate_network(network: Network, field: Field, *, average: bool = False) -> Metrics:
@@ -228,11 +276,8 @@ def evaluate_network(network: Network, field: Field, *, average: bool = False) -
 
 
 @eqx.filter_jit
-def _evaluate_in_chunks(network: Network, positions: Float[Array, "n in_size"], size: int) -> Array:
-    chunks = -(-len(positions) // size)
-    padded = jnp.pad(positions, ((0, chunks * size - len(positions)), (0, 0)))
-    values = jax.lax.map(lambda x: evaluate_rows(network, x), padded.reshape(chunks, size, -1))
-    return values.reshape(chunks * size, -1)[: len(positions)]
+def _evaluate_chunk(network: Network, positions: Float[Array, "n in_size"]) -> Array:
+    return evaluate_rows(network, positions)
 
 
 def _chunk_size(network: Network, samples: int, in_size: int, derivative: Derivative | None) -> int:

@@ -21,13 +21,34 @@ from .tables import MISSING, RULE, Table, prose
 TITLE = "Reproduction of “Stable initialization without the CLT”"
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-table { border-collapse: collapse; margin: 1rem 0; font-size: 13px; display: block; overflow-x: auto }
+h1 { line-height: 1.2 }
+h2 { margin-top: 3rem; border-top: 1px solid #ddd; padding-top: 1rem }
+p { max-width: 60rem; overflow-wrap: anywhere }
+nav ul { columns: 14rem; padding-left: 1.2rem }
+.scroll { overflow-x: auto; margin: 1rem 0 }
+table { border-collapse: collapse; font-size: 13px }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }
-td, th { border-bottom: 1px solid #ddd; padding: .2rem .6rem; text-align: right; vertical-align: top }
-td:first-child, th:first-child, td:last-child, th:last-child { text-align: left }
-img { max-width: 100% }
-.note { font-size: 13px; color: #555; max-width: 60rem }
+td, th { border-bottom: 1px solid #ddd; padding: .2rem .6rem; text-align: left; vertical-align: top }
+td:first-child { white-space: nowrap }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
+img { max-width: 100%; height: auto }
+.conclusion { border-left: 4px solid #4a7; padding-left: .8rem }
+.note { font-size: 13px; color: #555 }
 """
+# What is seen in a figure, by the beginning or the end of its name.
+_SEEN = {
+    "-losses": "Curves of the training error over the steps, one for each initialization",
+    "cameraman": "The Cameraman image as networks of each initialization render it, beside the original",
+    "narrow": "The Cameraman image as narrow networks of each initialization render it, beside the original",
+    "audio": "Waveforms of the fits of each initialization to a recording, and their errors",
+    "spectrum": "Singular values of the Jacobians of networks of each initialization, by depth",
+    "omega-sweep": "Curves of the error over the frequency ω₀, one panel for each image",
+    "best-omega": "Images as the best networks of a sweep over ω₀ render them, beside the originals",
+    "mup-sweep": "Curves of the error over the learning rate, one for each width",
+}
+# Verdicts by which a line agrees with the paper, by which it differs, and that say nothing of it.
+_AGREE = ("inside the rounding", "inside the spread", "holds")
+_SILENT = ("not run", "partly run", "too few seeds", "no verdict", "not printed", "needs no training")
 
 
 @dataclass(frozen=True)
@@ -43,6 +64,33 @@ class Section:
     @property
     def heading(self) -> str:
         return self.experiment.name if self.preset == "paper" else f"{self.experiment.name} ({QUICK})"
+
+    @property
+    def anchor(self) -> str:
+        return _stem(self.experiment.name, self.preset)
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """The number of lines in its tables for each verdict."""
+        return Counter(row[-1] for table in self.tables if "verdict" in table.header[-1] for row in table.rows)
+
+    @property
+    def conclusion(self) -> str:
+        """What the tables say of the paper, in a sentence."""
+        if not self.tables:
+            return "Not run, so nothing is known."
+        if self.preset != "paper":
+            return "These runs are smaller than the paper's, so they have no verdict and show tendencies only."
+        judged = Counter({word: n for word, n in self.verdicts.items() if word not in _SILENT})
+        if not judged:
+            why = (
+                "there are too few runs for a verdict" if self.verdicts else "the paper shows a figure without numbers"
+            )
+            return f"Nothing can be compared line by line: {why}."
+        agree = sum(n for word, n in judged.items() if word in _AGREE)
+        others = ", ".join(f"{n} {word}" for word, n in judged.items() if word not in _AGREE)
+        words = f"{agree} of {judged.total()} lines that have a verdict agree with the paper"
+        return f"{words}; the others: {others}." if others else f"{words}."
 
 
 def write_report(store: Store, output: str | os.PathLike[str]) -> list[Path]:
@@ -166,8 +214,7 @@ def _overview(sections: Sequence[Section]) -> Table:
     """A row per section, with the number of rows of its tables for each verdict."""
     rows = []
     for section in sections:
-        judged = Counter(row[-1] for table in section.tables if "verdict" in table.header[-1] for row in table.rows)
-        words = ", ".join(f"{number} {verdict}" for verdict, number in judged.items()) or MISSING
+        words = ", ".join(f"{number} {verdict}" for verdict, number in section.verdicts.items()) or MISSING
         rows.append((section.experiment.name, section.preset, section.coverage, words))
     header = ("experiment", "preset", "runs", "lines by verdict")
     return Table("overview", "All at a glance", header, tuple(rows), (RULE,))
@@ -177,26 +224,48 @@ def _markdown(sections: Sequence[Section], introduction: Sequence[str], overview
     lines = [f"# {TITLE}", "", *(f"{text}\n" for text in introduction), overview.markdown()]
     for section in sections:
         lines += [f"## {section.heading}", "", f"In the paper: {section.experiment.artefact}. {section.coverage}", ""]
+        lines += [f"{section.conclusion}", ""] if section.tables else []
         for name in section.figures:
-            lines += [f"![{name}](figures/{name}.png)", ""]
+            lines += [f"![{_seen(name)}](figures/{name}.png)", ""]
         lines += [table.markdown() for table in section.tables]
     return "\n".join(lines)
 
 
 def _html(sections: Sequence[Section], introduction: Sequence[str], overview: Table, directory: Path) -> str:
     parts = [f"<h1>{html.escape(TITLE)}</h1>", *(f"<p>{prose(text)}</p>" for text in introduction)]
+    parts.append(_contents(sections))
     parts.append(overview.html())
     for section in sections:
-        parts.append(f"<h2>{html.escape(section.heading)}</h2>")
+        parts.append(f'<h2 id="{section.anchor}">{html.escape(section.heading)}</h2>')
         parts.append(
             f"<p>In the paper: {html.escape(section.experiment.artefact)}. {html.escape(section.coverage)}</p>"
         )
+        parts += [f'<p class="conclusion">{html.escape(section.conclusion)}</p>'] if section.tables else []
         for name in section.figures:
             picture = base64.b64encode(_webp(directory / "figures" / f"{name}.png")).decode()
-            parts.append(f'<img alt="{html.escape(name)}" src="data:image/webp;base64,{picture}">')
+            parts.append(f'<img alt="{html.escape(_seen(name))}" src="data:image/webp;base64,{picture}">')
         parts += [table.html() for table in section.tables]
-    head = f'<meta charset="utf-8"><title>{html.escape(TITLE)}</title><style>{_STYLE}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(parts) + "\n</body></html>\n"
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(TITLE)}</title><style>{_STYLE}</style>"
+    )
+    body = "\n".join(parts)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body><main>\n{body}\n</main></body></html>\n'
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    names = {
+        each.anchor: each.experiment.name + ("" if each.preset == "paper" else f" ({each.preset})") for each in sections
+    }
+    links = (f'<li><a href="#{anchor}">{html.escape(name)}</a></li>' for anchor, name in names.items())
+    return f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>'
+
+
+def _seen(name: str) -> str:
+    """What is seen in a figure, for who does not see it."""
+    plain = name.removesuffix("-quick")
+    known = (words for key, words in _SEEN.items() if plain.startswith(key) or (key[0] == "-" and plain.endswith(key)))
+    return next(known, plain)
 
 
 def _webp(path: Path) -> bytes:

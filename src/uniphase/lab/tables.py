@@ -21,6 +21,8 @@ RULE = (
 # With two seeds the interval is 22 times as wide as the distance between them, so it would exclude almost nothing.
 _MIN_SEEDS = 3
 MISSING = "—"
+# A number, with its spread or its unit, and a word in brackets.
+_NUMBER = re.compile(r"[-−+≈<>]?\s*[\d.,]+(e[-+]?\d+)?(\s*[±×–/]\s*[\d.,]+(e[-+]?\d+)?)*\s*(%|dB|s|ms)?(\s*\(.*\))?$")
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,19 @@ class Table:
         return "\n".join([*lines, "", *(f"{note}\n" for note in self.notes)])
 
     def html(self) -> str:
+        """HTML: numbers to the right, words to the left, in a box that scrolls where the table is too wide."""
+        columns = [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.header))]
+
         def cells(row: Sequence[str], tag: str) -> str:
             parts = [html.escape(cell).replace(" ± ", "&nbsp;±&nbsp;") for cell in row]
-            return "<tr>" + "".join(f"<{tag}>{part}</{tag}>" for part in parts) + "</tr>"
+            kinds = [' class="number"' if numeric else "" for numeric in columns]
+            return "<tr>" + "".join(f"<{tag}{k}>{part}</{tag}>" for k, part in zip(kinds, parts, strict=True)) + "</tr>"
 
         body = "\n".join([cells(self.header, "th"), *(cells(row, "td") for row in self.rows)])
         notes = "".join(f"<p class=note>{prose(note)}</p>" for note in self.notes)
-        return f"<table><caption>{html.escape(self.title)}</caption>\n{body}\n</table>{notes}"
+        title = html.escape(self.title)
+        table = f"<table><caption>{title}</caption>\n{body}\n</table>"
+        return f'<div class="scroll" role="region" aria-label="{title}" tabindex="0">{table}</div>{notes}'
 
     def latex(self) -> str:
         """LaTeX for documents that load booktabs and adjustbox; the latter shrinks tables that exceed the page."""
@@ -64,6 +72,12 @@ class Table:
             r"\end{table}",
         ]
         return "\n".join(parts) + "\n"
+
+
+def _is_numeric(column: Sequence[str]) -> bool:
+    """Whether a column has numbers, some of which may be missing."""
+    filled = [cell for cell in column if cell not in (MISSING, "", "diverged", "exact", "not run")]
+    return bool(filled) and all(_NUMBER.match(cell) for cell in filled)
 
 
 def prose(text: str) -> str:

@@ -279,6 +279,8 @@ def taken_range(values: Shaped[np.ndarray, "..."]) -> Extent:
     """The interval that some values take; NaN are left out."""
     extremes = [(np.fmin.reduce(slab, axis=None), np.fmax.reduce(slab, axis=None)) for slab in _slabs_of(values)]
     extremes = [pair for pair in extremes if not np.isnan(pair[0])]
+    if not extremes:
+        raise _nothing_known(values)
     return float(min(low for low, _ in extremes)), float(max(high for _, high in extremes))
 
 
@@ -355,9 +357,11 @@ def _require_known(values: np.ndarray) -> None:
         )
     flat = values.reshape(-1, values.shape[-1])
     if all(np.isnan(flat[i : i + _ROWS]).any(axis=1).all() for i in range(0, len(flat), _ROWS)):
-        raise ValueError(
-            f"values has shape {values.shape}, and every sample is missing (NaN); pass some that are known"
-        )
+        raise _nothing_known(values)
+
+
+def _nothing_known(values: np.ndarray) -> ValueError:
+    return ValueError(f"values has shape {values.shape}, and every sample is missing (NaN); pass some that are known")
 
 
 def _require_finite(name: str, array: np.ndarray) -> None:

@@ -6,6 +6,7 @@ A file that is not what its suffix says raises a single line that starts with it
 left out of a file (alpha, further frames). A file is written whole or not at all.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,6 +109,10 @@ def read(
     """
     known = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
     suffix = suffix_of(path)
+    if suffix not in known and os.path.isdir(path):
+        found = sorted({suffix_of(name) for name in os.listdir(path)} & known.keys())
+        fix = f"its files, e.g. {Path(path) / f'*{found[0]}'}" if found else "the path of a file"
+        raise ValueError(f"{path}: a directory; pass {fix}")
     if suffix not in known:
         raise ValueError(f"{path}: the suffix {suffix!r} is not known; convert the file to one of {' '.join(known)}")
     options: dict[str, Any] = {
@@ -119,7 +124,12 @@ def read(
     for name, value in given.items():
         if name not in known[suffix].read_options:
             raise ValueError(f"{path}: {name} is {value!r}, but {_OPTIONS[name]}; leave {name} out")
-    return known[suffix].read(path, **given)
+    try:
+        return known[suffix].read(path, **given)
+    except ValueError as error:
+        if not str(error).startswith("values has"):
+            raise
+        raise ValueError(f"{path}: {error}") from error  # a field does not know where its values come from
 
 
 def write(

@@ -116,10 +116,12 @@ def fit(model: Any, field: Any = None, /, **options: Any) -> Fit:
     - `optimizer`: any optimizer of PyTorch that holds the model's parameters, in place of the recipe's optimizer and
         rate.
     - `steps`: that many steps, in place of the recipe's.
-    - `seconds`: end after this time. The rate falls with whichever of time and steps is further.
+    - `seconds`: end after this time, without that of callbacks and of measuring. The rate falls with whichever of time
+        and steps is further.
     - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this. With a signal alone, the network
         has a size that should be enough for it.
     - `test`: a field to measure at the end, e.g. the same image at a higher resolution.
+    - `measure`: whether to evaluate the model at all samples at the end, for the metrics. Default: yes.
     - `moments`: those of the signal, if they are known already.
     - `blueprint`: what the model was drawn from, to be saved with it.
     - `seed`: of the batches, and with a signal alone of the network.
@@ -200,6 +202,7 @@ def _fit_model(
     seconds: float | None = None,
     target_db: float | None = None,
     test: Field | None = None,
+    measure: bool = True,
     moments: Moments | None = None,
     blueprint: Blueprint | None = None,
     seed: int = 0,
@@ -215,7 +218,7 @@ def _fit_model(
             _require_sizes(model, each)
     observed = _observe(model, field, samples, moments, noise)
     recipe, mover = _mover(model, observed, recipe, optimizer, steps)
-    plan = observed.plan(recipe, seconds, target_db, callback)
+    plan = observed.plan(recipe, seconds, target_db, callback, lambda _: model)
     batches = Batches(Samples.of(field, *place_of(model)), observed.sampling, recipe.batch, seed)
     moving = ModelSteps(model, mover, batches, observed.variance)
     start = State(*moving.snapshot())
@@ -223,8 +226,9 @@ def _fit_model(
     file = Checkpoint(checkpoint, checkpoint_seconds, identity, TensorFiles())
     training = Training(moving, plan, np.full(recipe.steps, np.nan), file)
     state, stop = _run(training, moving, start, resume)
-    prediction, metrics = _measure(model, field, observed.sampling)
-    test_prediction, test_metrics = (None, None) if test is None else _measure(model, test, observed.sampling)
+    nothing = None, None
+    prediction, metrics = _measure(model, field, observed.sampling) if measure else nothing
+    test_prediction, test_metrics = nothing if test is None or not measure else _measure(model, test, observed.sampling)
     return Fit(
         model,
         metrics,

@@ -90,6 +90,7 @@ def fit(
     seconds: float | None = ...,
     target_db: float | None = ...,
     test: Field | None = ...,
+    measure: bool = ...,
     moments: Moments | None = ...,
     domain: Sequence[Extent] | None = ...,
     blueprint: Blueprint | None = ...,
@@ -127,10 +128,12 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
     - `recipe`: how to train. Default: `default_recipe`.
     - `optimizer`: any `optax.GradientTransformation`, in place of the recipe's optimizer and rate.
     - `steps`: that many steps, in place of the recipe's.
-    - `seconds`: end after this time. The rate falls with whichever of time and steps is further.
+    - `seconds`: end after this time, without that of compiling, of callbacks and of measuring. The rate falls with
+        whichever of time and steps is further.
     - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this. With a signal alone, the network
         has a size that should be enough for it.
     - `test`: a field to measure at the end, e.g. the same image at a higher resolution.
+    - `measure`: whether to evaluate the network at all samples at the end, for the metrics. Default: yes.
     - `moments`: those of the signal, if they are known already.
     - `domain`: `(low, high)` of every coordinate, for the default optimizer of terms that have no positions.
     - `blueprint`: what the network was drawn from, to be saved with it.
@@ -216,6 +219,7 @@ def _fit_network(
     seconds: float | None = None,
     target_db: float | None = None,
     test: Field | None = None,
+    measure: bool = True,
     moments: Moments | None = None,
     domain: Sequence[Extent] | None = None,
     blueprint: Blueprint | None = None,
@@ -240,18 +244,21 @@ def _fit_network(
     settings = replicate(_units(network, known, moments, domain)) if recipe.optimizer == "muon" else None
     prepared = tuple(prepare(term, dtype) for term in known)
     problem = Problem(prepared, frozen, static, settings, rule, recipe.batch)
-    plan = _plan(known, observed, recipe, seconds, target_db, callback)
+    assemble = lambda parameters: eqx.combine(parameters, frozen, static)  # noqa: E731
+    plan = _plan(known, observed, recipe, seconds, target_db, callback, assemble)
     identity = "" if checkpoint is None else identify(recipe, seed, network, known, settings, optimizer)
     losses = np.full(recipe.steps, np.nan, dtype)
     file = Checkpoint(checkpoint, checkpoint_seconds, identity, TreeFiles())
-    training = Training(CompiledSteps(problem, seed), plan, losses, file)
+    compiled = CompiledSteps(problem, seed)
+    training = Training(compiled, plan, losses, file)
     state = State(parameters, initial_state(problem, parameters))
+    compiled.compile(state.parameters, state.optimizer, plan.most)
     state, stop = training.run(training.checkpoint.restore(state, losses) if resume else state)
-    fitted = eqx.combine(state.parameters, frozen, static)
-    del training, problem, prepared  # and with them the samples on the device, before the predictions take as much
-    prediction, metrics = (None, None) if observed is None else observed.measure(fitted)
-    averages = isinstance(observed, Averages)
-    test_prediction, test_metrics = (None, None) if test is None else _measure(fitted, test, averages)
+    fitted, averages, nothing = assemble(state.parameters), isinstance(observed, Averages), (None, None)
+    # With them go the samples on the device, before the predictions take as much.
+    del training, compiled, problem, prepared
+    prediction, metrics = observed.measure(fitted) if measure and observed is not None else nothing
+    test_prediction, test_metrics = _measure(fitted, test, averages) if measure and test is not None else nothing
     return Fit(
         fitted,
         metrics,
@@ -283,6 +290,7 @@ def _plan(
     seconds: float | None,
     target_db: float | None,
     callback: Callable[[Progress], Any] | None,
+    network: Callable[[Any], Any],
 ) -> FallingPlan:
     scale, noise = 1.0, 0.0
     if observed is not None and len(terms) == 1:
@@ -296,6 +304,7 @@ def _plan(
         None if observed is None else observed.value_range,
         _least_loss(terms),
         callback,
+        network,
     )
 
 

@@ -105,6 +105,10 @@ class CompiledSteps(eqx.Module):
         parameters, optimizer, losses = take_steps(self.problem, parameters, optimizer, factors, *numbers)
         return parameters, optimizer, np.asarray(losses)[:count]
 
+    def compile(self, parameters: PyTree, optimizer: optax.OptState, most: int) -> None:
+        """Compile calls of at most so many steps, by one of none: the first then takes no longer than any other."""
+        self(parameters, optimizer, np.ones(most, np.float32), 0, 0)
+
 
 def _step(problem: Problem, key: PRNGKeyArray, factor: Array) -> Callable[..., tuple[Array, PyTree, optax.OptState]]:
     def step(parameters: PyTree, frozen: PyTree, settings: PyTree, state: optax.OptState):
