@@ -207,6 +207,7 @@ def test_where_time_is_short_some_samples_are_measured(run, here, monkeypatch):
     assert "\nno a.fit.wav, for lack of time; uniphase render a.uniphase writes the sound\n" in out
     assert names(here) == ["a.fit.png", "a.uniphase", "a.wav"]
     saved = load_network("a.uniphase")
+    assert saved.metrics is not None
     assert (saved.training["measured"], saved.metrics["ssim"]) == (43, None)
     assert saved.metrics["snr_db"] is not None
     assert run("render", "a.uniphase")[0] == 0

@@ -368,3 +368,13 @@ def test_large_signals_fit_in_two_gigabytes_beyond_themselves(signal):
     """8192 × 8192 RGB pixels, or an hour of sound: moments, training and metrics, with all that Python itself takes."""
     done = subprocess.run([sys.executable, "-c", LARGE, signal], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 2e9
+
+
+def test_a_fit_can_be_looked_at_while_it_runs_and_left_unmeasured():
+    seen = []
+    result = fit(network(), FIELD, steps=10, measure=False, callback=seen.append)
+    assert (result.metrics, result.prediction) == (None, None)
+    (progress,) = seen
+    assert progress.seconds == result.seconds
+    assert 0 < progress.rate < result.recipe.learning_rate  # it has fallen
+    assert_identical(progress.network, result.network)
