@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 import re
@@ -47,9 +48,8 @@ def test_fit_in_words(camera_fit):
     assert told[0] == "compiling …"
     assert re.fullmatch(r"time     about .* \(.* ms a step, .* s for measuring and drawing\)", told[1])
     assert all(len(line) < 80 for line in (*lines[:4], told[1]))
-    assert [line.split()[0] for line in told[-7:]] == [
-        *("step", "measuring:", "comparing", "measuring:", "comparing", "writing", "drawing")
-    ]
+    stages = [name for name, _ in itertools.groupby(line.split()[0] for line in told)]  # a slow machine repeats some
+    assert stages[-7:] == ["step", "measuring:", "comparing", "measuring:", "comparing", "writing", "drawing"]
 
 
 def test_fit_in_json(run, here):
