@@ -15,7 +15,7 @@ from ..initialization.noise import estimate_noise
 from ..initialization.schemes import get_scheme
 from ..recipe import Layered, Recipe, default_blueprint, default_rate, default_recipe, default_sampling, paper_recipe
 from ..signals.datasets import load
-from ..signals.fields import Field, Grid, Points, axis_coordinates
+from ..signals.fields import Field, Grid, Points
 from ..signals.tables import TABLES
 from ..signals.videos import video_shape
 from .options import Options
@@ -164,11 +164,12 @@ def strided(field: Field, strides: Sequence[int]) -> Field:
         return field
     if isinstance(field, Points):
         return Points(field.positions[kept], field.values[kept])
-    axes = [
-        axis_coordinates(n, extent, field.align)[::step]
-        for n, extent, step in zip(field.shape, field.extents, strides, strict=True)
+    offset = 0.5 if field.align == "centers" else 0.0
+    ends = [
+        (low + offset * gap, low + (offset + (n - 1) // step * step) * gap)
+        for n, (low, _), step, gap in zip(field.shape, field.extents, strides, field.spacing, strict=True)
     ]
-    return dataclasses.replace(field, values=field.values[kept], extents=[(x[0], x[-1]) for x in axes], align="corners")
+    return dataclasses.replace(field, values=field.values[kept], extents=ends, align="corners")
 
 
 def shown_prediction(network: "CoordinateMLP", field: Field, prediction: np.ndarray | None) -> np.ndarray:
