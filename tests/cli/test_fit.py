@@ -129,6 +129,24 @@ def test_fit_stops_as_told(run):
         assert (code, json.loads(out)["stop"]) == (0, stop)
 
 
+def test_a_target_decides_the_size():
+    widths = [prepare("camera", Options(size=64), target_db=target).blueprint.width for target in (15.0, 40.0)]
+    assert widths[0] < widths[1]
+    assert prepare("camera", Options(size=64, width=16), target_db=40.0).blueprint.width == 16
+
+
+def test_a_network_that_cannot_hold_a_signal_says_what_would(run):
+    """16 × 16 pixels in 37 parameters; --width is what the sentence recommends."""
+    code, out, _ = run("fit", "camera", "--size", "16", "--width", "4", "--depth", "1", "--steps", "20")
+    (advice,) = [line for line in out.splitlines() if line.startswith("the network is too small for this signal")]
+    assert code == 0
+    found = re.fullmatch(r".*: 37 parameters for 256 values; --width (\d+) should reach about 30 dB SNR, in .*", advice)
+    assert found, advice
+    code, out, _ = run("fit", "camera", "--size", "16", "--width", found[1], "--steps", "20", "--force")
+    assert code == 0
+    assert "too small" not in out
+
+
 def test_the_paper_in_one_option(run):
     code, out, _ = run("fit", "camera", "--size", "16", "--recipe", "paper", *TINY_ARGUMENTS, "--json")
     saved = load_network(json.loads(out)["output"])

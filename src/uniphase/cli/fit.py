@@ -55,6 +55,7 @@ def fit(
         uniphase fit photo.jpg
         uniphase fit *.png --resume
         uniphase fit song.wav --seconds 60 -o song.uniphase
+        uniphase fit photo.jpg --target-db 30
         uniphase fit photo.jpg --scheme siren --omega 60
         uniphase fit scratched.png --mask scratches.png
         uniphase fit night.jpg --denoise
@@ -69,7 +70,8 @@ def fit(
         Be ready after this time, with everything measured and written; loading the signal and compiling come before it.
         If measuring all samples would take more than a quarter of it, some are measured, evenly spread.
     target_db
-        Stop when the signal-to-noise ratio of the latest steps reaches this.
+        Stop when the signal-to-noise ratio of the latest steps reaches this. Unless --width is given, the network is
+        the smallest that should be able to.
     seed
         Seed of the network and of the batches.
     output
@@ -97,7 +99,17 @@ def fit(
     from .outputs import require_writable
 
     require_limits(seconds, target_db)
-    job = prepare(signals[0], options, scheme=scheme, seed=seed, bits=bits, output=output, resume=resume, force=force)
+    job = prepare(
+        signals[0],
+        options,
+        scheme=scheme,
+        seed=seed,
+        target_db=target_db,
+        bits=bits,
+        output=output,
+        resume=resume,
+        force=force,
+    )
     if log is not None:
         require_writable([Path(log)], signals[0], replace=resume or force)
         require_log(Path(log), resume=resume)
@@ -152,7 +164,25 @@ def _print_result(job: "Job", result: "Fit", json: bool) -> None:
     if job.bits is not None and result.exact_metrics is not None and result.metrics is not None:
         fall = f"PSNR falls from {result.exact_metrics.psnr_db:.2f} to {result.metrics.psnr_db:.2f} dB"
         print(f"hidden weights in {job.bits} bits: {fall}")
+    if advice := _advice(job, result):
+        print(advice)
     print(f"wrote {network} ({network.stat().st_size:,} bytes), {', '.join(map(str, others))}")
+
+
+def _advice(job: "Job", result: "Fit") -> str | None:
+    """What a larger network would be good for, if this one cannot hold the signal."""
+    from ..recipe import size_to_hold
+
+    assert result.metrics is not None
+    found = size_to_hold(job.subject.field, job.blueprint.parameters, result.metrics.snr_db)
+    if found is None or job.subject.noise or result.stop != "steps":
+        return None
+    width, expected = found
+    values, longer = job.subject.field.values.size, (width / job.blueprint.width) ** 2
+    return (
+        f"the network is too small for this signal: {job.blueprint.parameters:,} parameters for {values:,} values; "
+        f"--width {width} should reach about {expected:.0f} dB SNR, in {longer:.2g} times the time"
+    )
 
 
 def summary(path: Path, content: "NetworkFile[None]") -> dict[str, Any]:
@@ -217,6 +247,7 @@ def prepare(
     *,
     scheme: str = "uniform-phase",
     seed: int = 0,
+    target_db: float | None = None,
     bits: int | None = None,
     output: str | None = None,
     resume: bool = False,
@@ -228,6 +259,7 @@ def prepare(
 
     - `signal`, `scheme`: a name or a file, and the initialization.
     - `seed`: of the network and of the batches.
+    - `target_db`: the signal-to-noise ratio that the network should be large enough for.
     - `bits`: of the hidden weights in the file, as for `NetworkFile`.
     - `output`: where the network is written: a file, or a directory for one with the name of the signal and the suffix
         `.uniphase`. Default: the current directory.
@@ -248,7 +280,7 @@ def prepare(
     if resume and not outputs.state.exists():
         warnings.warn(f"{outputs.state}: there is no interrupted fit; starting one", stacklevel=2)
     require_free(outputs, signal, resume=resume, force=force)
-    blueprint = make_blueprint(subject, scheme, options)
+    blueprint = make_blueprint(subject, scheme, options, target_db)
     recipe = choose_recipe(subject.field, blueprint, options, subject.noise)
     network = draw_network(blueprint, seed)
     job = Job(signal, options, subject, blueprint, network, recipe, seed, outputs, resume, bits)
