@@ -43,7 +43,7 @@ def test_pictures_take_little_of_the_time(seconds, monkeypatch):
     """Less than 3 %, however long one takes; none is drawn more often than every two seconds."""
     shown, painter, clock, _ = screen(seconds, monkeypatch)
     with shown:
-        for step in range(4000):
+        for step in range(400):
             clock[0] += 0.5
             shown.progress(at(step))
     taken = clock[0] - 100.0

@@ -348,7 +348,7 @@ def frozen():
             "the model returns a dict; wrap it in a module",
         ),
         (frozen, FIELD, {}, r"the model has no parameters to train; call model.requires_grad_\(\)"),
-        (network, FIELD, {"seconds": 0.0}, "seconds is 0.0; it must be positive"),
+        (network, FIELD, {"seconds": 0.0}, "seconds is 0; it must be positive"),
         (network, FIELD, {"target_db": math.inf}, "target_db is inf; it must be finite"),
         (network, FIELD, {"noise": -1.0}, "noise is -1.0; pass a standard deviation"),
         (network, FIELD, {"samples": "cells"}, "samples is 'cells'; it must be 'points' or 'averages'"),

@@ -83,20 +83,22 @@ def render(
 
 
 def _view_chunks(
-    network: Network, view: View, derivative: Derivative | None = None, indices: Int[np.ndarray, " n"] | None = None
+    network: Network,
+    view: View,
+    derivative: Derivative | None = None,
+    indices: Int[np.ndarray, " n"] | Int[Array, " n"] | None = None,
 ) -> Iterator[np.ndarray]:
     """The samples of a view in chunks: all of them, or those at some flat indices."""
     dtype, samples = dtype_of(network), math.prod(view.shape)
     middle, half_step = jnp.asarray(view.middle, dtype), jnp.asarray(view.half_step, dtype)
     rule = None if view.offsets is None else (jnp.asarray(view.offsets, dtype), jnp.asarray(view.weights, dtype))
-    size, count = (
-        _chunk_size(network, samples, len(view.shape), derivative),
-        samples if indices is None else len(indices),
-    )
+    size, count = _chunk_size(network, samples, len(view.shape), derivative), samples
+    if indices is not None:
+        count, indices = len(indices), jnp.asarray(indices, jnp.int32)
     for start in range(0, count, size):
         # The last chunk is filled up with its last sample, so that one program serves all.
-        places = np.minimum(np.arange(start, start + size, dtype=np.int32), count - 1)
-        chosen = jnp.asarray(places if indices is None else indices[places], jnp.int32)
+        places = jnp.minimum(start + jnp.arange(size, dtype=jnp.int32), count - 1)
+        chosen = places if indices is None else indices[places]
         chunk = _render_chunk(network, chosen, view.shape, middle, half_step, derivative, rule)
         yield np.asarray(chunk)[: count - start]
 
