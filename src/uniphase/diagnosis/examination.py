@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..initialization.moments import Moments, estimate_moments
-from ..initialization.schemes import uniform_phase
+from ..initialization.schemes import OUTPUT_SCALE, uniform_phase
 from ..signals.fields import Field, Grid, axis_coordinates
 from .chain import LayerReading, draw_chain, evaluate_chain
 from .findings import find, statistics
@@ -39,7 +39,7 @@ def examine(
     - `layers`: from the coordinates to the channels.
     - `field`: the signal that the network is meant for.
     - `moments`: of the signal. Default: estimated from the field.
-    - `fix`: the call to recommend. Default: that of the JAX side.
+    - `fix`: what to recommend. Default: another network, on the JAX side.
     - `seed`: of the samples, the probes and the references.
 
     !!! example
@@ -66,16 +66,23 @@ def examine(
         for _ in range(_REFERENCES)
     ]
     findings = find(measured.layers, statistics(measured, moments), references)
-    call = f"uniphase.CoordinateMLP(uniphase.uniform_phase(moments, width={width}, depth={depth}), key=key)"
     healthy = all(finding.severity == "ok" for finding in findings)
     return Report(
         layers=measured.layers,
         findings=findings,
         looks_like=likeness(layers, moments),
-        fix=None if healthy else fix or call,
+        fix=None if healthy else fix or f"model = uniphase.CoordinateMLP({replacement(layers)}, key=key)",
         network=measured.moments(),
         data=moments,
         samples=len(positions),
+    )
+
+
+def replacement(layers: Sequence[LayerReading]) -> str:
+    """The blueprint, in Python, of a uniform-phase network of the same size that starts near the mean."""
+    width = min(layer.out_size for layer in layers[:-1])
+    return (
+        f"uniphase.uniform_phase(moments, width={width}, depth={len(layers) - 2}, output_scale={OUTPUT_SCALE:g})"
     )
 
 

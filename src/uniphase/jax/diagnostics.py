@@ -19,9 +19,9 @@ from ..diagnosis.report import Report
 from ..initialization.moments import Moments, combine_statistics, estimate_moments
 from ..initialization.schemes import get_scheme
 from ..signals.fields import Field
-from .initialization import fitting_plans
+from .initialization import plan_chain
 from .network import CoordinateMLP, in_columns, require_coordinates
-from .reading import ReadLayer, as_function, read_layers
+from .reading import Chain, as_function, read_layers
 
 # Positions whose Jacobians are held in memory at once.
 _BLOCK = 256

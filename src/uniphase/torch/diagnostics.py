@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from ..diagnosis.chain import LayerReading
-from ..diagnosis.examination import examine
+from ..diagnosis.examination import examine, replacement
 from ..diagnosis.report import Report
-from ..initialization.moments import Moments
+from ..initialization.moments import Moments, estimate_moments
+from ..initialization.schemes import get_scheme
 from ..initialization.squashing import transform_moments
 from ..signals.fields import Field, Grid, Points
+from .initialization import plan_chain
 from .reading import AffineMap, Chain, Model, ReadLayer, read_layers
 
 
@@ -36,13 +38,23 @@ def diagnose(model: Model, field: Field, moments: Moments | None = None, *, seed
     """
     chain = read_layers(model)
     _require_no_sums(chain)
-    outer = _outer_map(chain)
+    outer, given = _outer_map(chain), estimate_moments(field) if moments is None else moments
     if not outer.is_identity:  # what stands behind the last activation is a choice of units for the values
         scale, shift = 1 / outer.scale.numpy(), -(outer.shift / outer.scale).numpy()
         field = _with_values(field, scale * field.values + shift)
         ones = np.ones(field.in_size)
         moments = None if moments is None else transform_moments(moments, ones, scale, shift)
-    return examine(_readings(chain), field, moments, fix="uniphase.torch.initialize_(model, moments)", seed=seed)
+    return examine(_readings(chain), field, moments, fix=_fix(chain, given), seed=seed)
+
+
+def _fix(chain: Chain, moments: Moments) -> str:
+    """The call that initializes the model if it is one of sines; otherwise one that makes such a model in its place."""
+    scheme = get_scheme("uniform-phase")
+    try:
+        plan_chain(chain, moments, scheme, scheme.fit)
+    except ValueError:
+        return f"model = uniphase.torch.CoordinateMLP({replacement(_readings(chain))})"
+    return "uniphase.torch.initialize_(model, moments)"
 
 
 def _require_no_sums(chain: Chain) -> None:
