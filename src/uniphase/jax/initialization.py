@@ -88,7 +88,7 @@ def initialize(
     chain, chosen = read_layers(model, None if moments is None else moments.in_size), get_scheme(scheme)
     plans = plan_chain(chain, moments, chosen, **{**chosen.fit, **options})
     parameters = Parameters(model)
-    _require_parameters(chain, parameters)
+    require_parameters(chain, parameters)
     drawn = dict(parameters.arrays)
     for layer, plan, layer_key in zip(chain.layers, plans, jax.random.split(key, len(plans)), strict=True):
         for stored, numbers in _draw_layer(layer, plan, layer_key):
@@ -126,7 +126,7 @@ class _Total:
         return _Total(layer.name, layer.weight, layer.bias, layer.activation, abs(layer.omega * layer.gain))
 
 
-def _require_parameters(chain: Chain, parameters: Parameters) -> None:
+def require_parameters(chain: Chain, parameters: Parameters) -> None:
     """Check that every layer has numbers of its own, in the tree."""
     stored = [each for layer in chain.layers for each in (layer.stored, layer.stored_bias) if each is not None]
     for each in stored:

@@ -156,4 +156,4 @@ def _place(values: Sequence[Any]) -> str:
             if hasattr(signal.atom, "stored"):
                 return f" after {signal.atom.stored.name!r}"
             signal = getattr(signal.atom, "argument", None)
-    return " of the positions" if any(isinstance(value, Signal) for value in values) else ""
+    return " of the positions" if any(isinstance(value, Signal | Pointwise) for value in values) else ""

@@ -182,7 +182,7 @@ def _numbers(array: Any, rng: np.random.Generator) -> Any:
     """The numbers of an array; where they are not known, or not finite any more, others in their place."""
     if _is_known(array) and not (jnp.issubdtype(array.dtype, jnp.floating) and not np.isfinite(array).all()):
         return array
-    return jnp.asarray(rng.standard_normal(array.shape) / max(array.shape, default=1) ** 0.5, array.dtype)
+    return np.asarray(rng.standard_normal(array.shape) / max(array.shape, default=1) ** 0.5, array.dtype)
 
 
 def _named(chain: Chain, tree: Any) -> Chain:
