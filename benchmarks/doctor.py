@@ -7,6 +7,9 @@ half is held back. There are two kinds:
 
 - `fault`: one thing about a uniform-phase network is changed, by a factor or so, and nothing else.
 - `model`: a class of networks as it is published, and after what the doctor recommends for it.
+
+What the doctor says of each before training is recorded as well, in lines of the kind `verdict`. After a change of the
+doctor, delete these lines and run it again.
 """
 
 import json
@@ -205,10 +208,11 @@ def _tensor(array: np.ndarray) -> Tensor:
     return torch.tensor(array, dtype=torch.float32)
 
 
-def measure(task: Task, train_half: up.Points, held_back: up.Points) -> dict[str, Any]:
-    """A training."""
-    torch.manual_seed(task.seed)
-    return train(task.make(train_half), train_half, held_back, task.rate)
+def verdict(task: Task, field: up.Points) -> dict[str, Any]:
+    """What the doctor finds wrong before the training."""
+    report = upt.diagnose(_made(task, field), field)
+    found = {each.item: each.severity for each in report.findings if each.severity != "ok"}
+    return {"found": found, "fix": report.fix}
 
 
 def load_records() -> list[dict[str, Any]]:
@@ -216,15 +220,27 @@ def load_records() -> list[dict[str, Any]]:
     return [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run what is missing."""
     torch.set_num_threads(1)
     done = {(record["kind"], record["name"], record["variant"], record["seed"]) for record in load_records()}
     train_half, held_back = halves()
     for task in tasks():
-        if task.key in done:
-            continue
-        record = dict(zip(("kind", "name", "variant", "seed"), task.key, strict=True))
-        record |= measure(task, train_half, held_back)
-        with RECORDS.open("a") as file:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        print(task.key, round(record["train"], 2), round(record["held out"], 2), flush=True)
+        jobs = {task.key: lambda task=task: train(_made(task, train_half), train_half, held_back, task.rate)}
+        if task.seed == 0:
+            jobs[("verdict", *task.key[1:])] = lambda task=task: verdict(task, train_half)
+        for key, job in jobs.items():
+            if key not in done:
+                record = dict(zip(("kind", "name", "variant", "seed"), key, strict=True)) | job()
+                with RECORDS.open("a") as file:
+                    file.write(json.dumps(record, ensure_ascii=False) + "\n")
+                print(json.dumps(record, ensure_ascii=False), flush=True)
+
+
+def _made(task: Task, field: up.Points) -> nn.Module:
+    torch.manual_seed(task.seed)
+    return task.make(field)
+
+
+if __name__ == "__main__":
+    main()

@@ -66,14 +66,18 @@ def statistics(measured: ChainMeasurement, moments: Moments) -> dict[str, np.nda
     precision = np.linalg.inv(moments.regularized_covariance)
     # E J₁ᵀJ₁ of N sines with uniform phases is WᵀW/2, and Ω = (c/N) E WᵀW (section 3 of the paper).
     input_tensor = 2 * moments.out_size * measured.input_products
+    # Of an output that is constant there are no slopes by its spread, and no gradients before the last layer.
+    constant = np.trace(found.covariance) <= _LEAST * np.trace(moments.regularized_covariance)
     return {
         "phases": np.array([layer.resultant for layer in hidden if layer.resultant is not None]),
         "Jacobian": np.array([_LEAST + (hidden[-1].squared_singular_from_first or 0.0)]),
-        "gradients": np.array([_LEAST + hidden[0].backward / (hidden[-1].backward or 1.0)]),
+        "gradients": np.array([] if constant else [_LEAST + hidden[0].backward / (hidden[-1].backward or 1.0)]),
         "output mean": np.sqrt([offset @ precision @ offset / len(offset)]),
         "input layer": _factors(input_tensor, moments.structure_tensor),
         "output covariance": _factors(found.covariance, moments.regularized_covariance),
-        "structure tensor": _factors(found.structure_tensor, moments.structure_tensor),
+        "structure tensor": np.array([])
+        if constant
+        else _factors(found.structure_tensor, moments.structure_tensor),
     }
 
 
