@@ -69,7 +69,9 @@ class Layered(nn.Module):
         return self.layers[-1](x)
 
 
-def _uniform(model: Layered, bounds: Callable[[int, int], float], biases: Callable[[int, int], float | None]) -> Layered:
+def _uniform(
+    model: Layered, bounds: Callable[[int, int], float], biases: Callable[[int, int], float | None]
+) -> Layered:
     """Draw every weight and bias from U(±bound), with bounds by the number of the layer and its inputs."""
     for i, layer in enumerate(model.layers):
         nn.init.uniform_(layer.weight, -bounds(i, layer.in_features), bounds(i, layer.in_features))

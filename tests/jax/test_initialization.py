@@ -189,8 +189,10 @@ def test_moments_are_matched_also_where_the_widths_differ(name):
             r"has weights that are not in its tree .*; pass a pair \(apply, params\)",
         ),
         (
-            (lambda p, x: p["v"] @ jnp.sin(p["w"] @ jnp.sin(p["w"] @ x + p["b"]) + p["b"]) + 1,
-             {"v": jnp.ones((3, 2)), "w": jnp.ones((2, 2)), "b": jnp.ones(2)}),
+            (
+                lambda p, x: p["v"] @ jnp.sin(p["w"] @ jnp.sin(p["w"] @ x + p["b"]) + p["b"]) + 1,
+                {"v": jnp.ones((3, 2)), "w": jnp.ones((2, 2)), "b": jnp.ones(2)},
+            ),
             None,
             "sm20",
             "two layers share the numbers of 'w'",

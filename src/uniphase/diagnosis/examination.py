@@ -107,9 +107,7 @@ def in_units(
 def replacement(layers: Sequence[LayerReading]) -> str:
     """The blueprint, in Python, of a uniform-phase network of the same size that starts near the mean."""
     width = min(layer.out_size for layer in layers[:-1])
-    return (
-        f"uniphase.uniform_phase(moments, width={width}, depth={len(layers) - 2}, output_scale={OUTPUT_SCALE:g})"
-    )
+    return f"uniphase.uniform_phase(moments, width={width}, depth={len(layers) - 2}, output_scale={OUTPUT_SCALE:g})"
 
 
 def require_same_function(

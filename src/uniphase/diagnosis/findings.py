@@ -75,9 +75,7 @@ def statistics(measured: ChainMeasurement, moments: Moments) -> dict[str, np.nda
         "output mean": np.sqrt([offset @ precision @ offset / len(offset)]),
         "input layer": _factors(input_tensor, moments.structure_tensor),
         "output covariance": _factors(found.covariance, moments.regularized_covariance),
-        "structure tensor": np.array([])
-        if constant
-        else _factors(found.structure_tensor, moments.structure_tensor),
+        "structure tensor": np.array([]) if constant else _factors(found.structure_tensor, moments.structure_tensor),
     }
 
 
@@ -126,7 +124,9 @@ def find_fit(outputs: np.ndarray, values: np.ndarray) -> Finding | None:
     if not share < _FITTED:
         return None
     decibels = -10 * math.log10(max(share, _LEAST))
-    words = f"explains {_share(1 - share)} of the signal's variance (SNR {decibels:.1f} dB): the network is trained, and "
+    words = (
+        f"explains {_share(1 - share)} of the signal's variance (SNR {decibels:.1f} dB): the network is trained, and "
+    )
     return Finding("fit", "ok", share, 0.0, _FITTED, words + "its weights are not judged as an initialization")
 
 
@@ -155,9 +155,7 @@ class _Judgement(NamedTuple):
         return self.value > self.target
 
 
-def _judge_factor(
-    values: np.ndarray, references: np.ndarray, bad: tuple[float, float], *, least: float
-) -> _Judgement:
+def _judge_factor(values: np.ndarray, references: np.ndarray, bad: tuple[float, float], *, least: float) -> _Judgement:
     """A factor is right where the references are, at 1, and in between; elsewhere it is wrong if it is large enough.
 
     `least` times as much is right as well: an output may start as small as it likes.

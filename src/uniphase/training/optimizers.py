@@ -140,7 +140,9 @@ class _View:
 
         def update(updates, state, params=None):
             if params is None:
-                raise ValueError("params is None, but unit_muon needs the parameters; pass update(gradients, state, params)")
+                raise ValueError(
+                    "params is None, but unit_muon needs the parameters; pass update(gradients, state, params)"
+                )
             found, state = inner.update(self.read(updates, -1), state, self.read(params, 1))
             return self.write(found, updates), state
 

@@ -97,7 +97,10 @@ def test_a_model_whose_numbers_are_traced_is_read():
 def test_weights_outside_of_the_tree_are_read():
     w, v = np.ones((8, 2), np.float32), np.ones((1, 8), np.float32)
     layers = read_layers(lambda x: v @ jnp.sin(5 * (w @ x)), in_size=2).layers
-    assert [(layer.activation, layer.omega, layer.bias) for layer in layers] == [("sine", 5.0, None), ("linear", 1.0, None)]
+    assert [(layer.activation, layer.omega, layer.bias) for layer in layers] == [
+        ("sine", 5.0, None),
+        ("linear", 1.0, None),
+    ]
 
 
 class Residual(eqx.nn.MLP):

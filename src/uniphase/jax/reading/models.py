@@ -194,9 +194,7 @@ def _named(chain: Chain, tree: Any) -> Chain:
     return Chain(tuple(layers), chain.before, chain.after, chain.squash)
 
 
-def _require_agreement(
-    chain: Chain, positions: np.ndarray, seen: Sequence[np.ndarray], output: Any
-) -> None:
+def _require_agreement(chain: Chain, positions: np.ndarray, seen: Sequence[np.ndarray], output: Any) -> None:
     """Compare the outputs of all layers with those in the model."""
     readings, h = chain.readings(), np.asarray(positions, np.float64).reshape(_COUNT, -1)
     outer = chain.outer

@@ -68,7 +68,11 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     **{name: _plain(getattr(np, name)) for name in ("cbrt", "square", "nextafter")},
     **{"add": _plain(np.add), "add_any": _plain(np.add), "sub": _plain(np.subtract), "mul": _plain(np.multiply)},
     **{"div": _plain(np.divide), "neg": _plain(np.negative), "pow": _plain(np.power), "atan2": _plain(np.arctan2)},
-    **{"max": _plain(np.maximum), "min": _plain(np.minimum), "clamp": _plain(lambda low, x, high: np.clip(x, low, high))},
+    **{
+        "max": _plain(np.maximum),
+        "min": _plain(np.minimum),
+        "clamp": _plain(lambda low, x, high: np.clip(x, low, high)),
+    },
     **{"eq": _plain(np.equal), "ne": _plain(np.not_equal), "lt": _plain(np.less), "le": _plain(np.less_equal)},
     **{"gt": _plain(np.greater), "ge": _plain(np.greater_equal), "is_finite": _plain(np.isfinite)},
     **{"and": _plain(np.bitwise_and), "or": _plain(np.bitwise_or), "xor": _plain(np.bitwise_xor)},
