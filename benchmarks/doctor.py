@@ -1,9 +1,9 @@
 """What the doctor's findings do to training: the tables of docs/doctor.md. `python benchmarks/doctor.py` runs what is
 missing; `make docs` writes the page.
 
-Records are appended to benchmarks/doctor.jsonl one by one; what is there is not run again, so the program can be stopped
-at any time. Every training has 300 full-batch steps of Adam on half the pixels of the camera image at 64 × 64; the other
-half is held back. There are two kinds:
+Records are appended to benchmarks/doctor.jsonl one by one; what is there is not run again, so the program can be
+stopped at any time. Every training has 300 full-batch steps of Adam on half the pixels of the camera image at 64 × 64;
+the other half is held back. There are two kinds:
 
 - `fault`: one thing about a uniform-phase network is changed, by a factor or so, and nothing else.
 - `model`: a class of networks as it is published, and after what the doctor recommends for it.
@@ -12,6 +12,7 @@ What the doctor says of each before training is recorded as well, in lines of th
 doctor, delete these lines and run it again.
 """
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -58,7 +59,7 @@ class Layered(nn.Module):
         self.activation, self.omegas = activation, omegas
         self.register_buffer("waves", torch.randn(WIDTH // 2, 2) * features if features else None)
         sizes = [WIDTH if features else 2, *[WIDTH] * (DEPTH + 1), 1]
-        self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)])
+        self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in itertools.pairwise(sizes)])
 
     def forward(self, x: Tensor) -> Tensor:
         if self.waves is not None:

@@ -113,9 +113,9 @@ fits, and does not judge its weights as an initialization.
 
 TRAININGS = """## What the findings do to training
 
-Printed from the records of `benchmarks/doctor.py`: {steps} full-batch steps of Adam on half the pixels of the camera image at
-64 × 64, by networks of {width} neurons and {depth} hidden layers; PSNR on the other half, which is held back, averaged over
-{seeds}. First, networks with one fault each (a rate of 0.001):
+Printed from the records of `benchmarks/doctor.py`: {steps} full-batch steps of Adam on half the pixels of the camera
+image at 64 × 64, by networks of {width} neurons and {depth} hidden layers; PSNR in dB on the other half, which is held
+back, averaged over {seeds}. First, networks with one fault each (a rate of 0.001):
 
 {faults}
 

@@ -196,7 +196,7 @@ def test_moments_are_matched_also_where_the_widths_differ(name):
             None,
             "sm20",
             "two layers share the numbers of 'w'",
-        ),  # fmt: skip
+        ),
     ],
 )
 def test_what_does_not_fit_is_told(model, moments, scheme, message):

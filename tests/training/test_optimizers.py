@@ -177,19 +177,18 @@ def as_network(chain) -> CoordinateMLP:
 def test_models_of_every_library_take_the_steps_of_a_network(name):
     field = Grid(np.random.default_rng(0).normal(size=(12, 16, 3)))
     moments, model = estimate_moments(field), LIBRARIES[name]()
-    apply, params = model if isinstance(model, tuple) else (lambda tree, x: tree(x), model)
-    params = nnx.state(model) if name == "nnx" else eqx.filter(params, eqx.is_array)
+    tree = model[1] if isinstance(model, tuple) else model
+    params = nnx.state(model) if name == "nnx" else eqx.filter(tree, eqx.is_array)
     rng = np.random.default_rng(1)
     gradients = jax.tree.map(lambda a: jnp.asarray(rng.standard_normal(a.shape), a.dtype), params)
     optimizer = unit_muon(model, field, moments)
     updates, _ = optimizer.update(gradients, optimizer.init(params), params)
     assert jax.tree.structure(updates) == jax.tree.structure(params)
 
-    whole = params if name == "nnx" else eqx.combine(params, model[1] if isinstance(model, tuple) else model)
     chain = read_layers(model)
     of = lambda tree: as_network(_with_arrays(chain, arrays_of(tree)))  # noqa: E731
-    plain = unit_muon(of(whole), field, moments)
-    expected, _ = plain.update(of(gradients), plain.init(of(whole)), of(whole))
+    plain = unit_muon(of(params), field, moments)
+    expected, _ = plain.update(of(gradients), plain.init(of(params)), of(params))
     for found, wanted in zip(of(updates).layers, expected.layers, strict=True):
         np.testing.assert_allclose(found.weight, wanted.weight, rtol=2e-3, atol=1e-5)  # products in another order
         np.testing.assert_allclose(found.bias, wanted.bias, rtol=2e-3, atol=1e-5)

@@ -21,8 +21,8 @@ Statistics = Mapping[str, np.ndarray]
 _LEAST = 1e-12
 # The rate of false alarms, and what it is in standard deviations of 24 references (Student's t).
 _FALSE_ALARM, _SPREAD = 5e-5, 5.0
-# Factors from which training loses some tenths of a dB, and by item those from which it loses 2 dB: of what is too small,
-# and of what is too large. Small outputs and bunched phases lost nothing, and shrinking layers lost less.
+# Factors from which training loses some tenths of a dB, and by item those from which it loses 2 dB: of what is too
+# small, and of what is too large. Small outputs and bunched phases lost nothing, and shrinking layers less than that.
 _WARN = 1.5
 _BAD: Mapping[str, tuple[float, float]] = {
     "Jacobian": (math.inf, 10.0),

@@ -210,9 +210,9 @@ def diagnose(
         function.
     - `field`: the signal that it is meant for.
     - `moments`: of the signal. Default: estimated from the field.
-    - `layers`: for models that cannot be read, `(weight, bias, activation, omega)` for each layer by name, in the order in which
-        the model applies activation(omega · (W x + b)). The activation is "sine", "sincos", "tanh", "relu", "silu",
-        "gelu" or "linear"; a bias may be `None`.
+    - `layers`: for models that cannot be read, `(weight, bias, activation, omega)` for each layer by name, in the order
+        in which the model applies activation(omega · (W x + b)). The activation is "sine", "sincos", "tanh", "relu",
+        "silu", "gelu" or "linear"; a bias may be `None`.
     - `seed`: of the samples that are measured and of the networks that it is compared with.
 
     **Returns:**

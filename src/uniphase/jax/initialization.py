@@ -47,16 +47,16 @@ def initialize(
 ) -> Any:
     """A copy of a model, or of its parameters, with all weights and biases drawn anew.
 
-    The model keeps its activations, its ω and the maps around it (2x - 1 of the positions, y/2 + 1/2 of the outputs). With
-    all of them, the function that it computes has the law of the scheme's blueprint; a bias that the blueprint does not
-    have is set to zero. Before a final sigmoid or tanh, that holds for the moments with which the signal's own come out
-    of it. Layers may have different widths if the scheme is uniform-phase, and must have one width otherwise.
+    The model keeps its activations, its ω and the maps around it (2x - 1 of the positions, y/2 + 1/2 of the outputs).
+    With all of them, the function that it computes has the law of the scheme's blueprint; a bias that the blueprint
+    does not have is set to zero. Before a final sigmoid or tanh, that holds for the moments with which the signal's own
+    come out of it. Layers may have different widths if the scheme is uniform-phase, and must have one width otherwise.
 
     **Arguments:**
 
-    - `model`: linear layers with activations between them, in any JAX library: a module of Equinox, Flax nnx or your own
-        that maps one position to the channels there; or a pair `(apply, params)` for which `apply(params, position)`
-        does, as in Flax linen and Haiku.
+    - `model`: linear layers with activations between them, in any JAX library: a module of Equinox, Flax nnx or your
+        own that maps one position to the channels there; or a pair `(apply, params)` for which
+        `apply(params, position)` does, as in Flax linen and Haiku.
     - `moments`: those of the signal. Schemes that use no data need none.
     - `scheme`: a name in `uniphase.SCHEMES`.
     - `key`: the randomness.
@@ -66,8 +66,8 @@ def initialize(
 
     **Returns:**
 
-    The new model, or of a pair the new `params`. It can be called under `jit`, and under `vmap` over keys for an ensemble
-    of networks. For single layers of your own model, see `uniphase.initializers`.
+    The new model, or of a pair the new `params`. It can be called under `jit`, and under `vmap` over keys for an
+    ensemble of networks. For single layers of your own model, see `uniphase.initializers`.
 
     !!! example
         ```python
@@ -132,8 +132,8 @@ def require_parameters(chain: Chain, parameters: Parameters) -> None:
     for each in stored:
         if each.name not in parameters.arrays:
             raise ValueError(
-                f"{parameters.kind} has weights that are not in its tree ({each.name}), so that they cannot be replaced; "
-                "pass a pair (apply, params) with all of them in params"
+                f"{parameters.kind} has weights that are not in its tree ({each.name}), so that they cannot be "
+                "replaced; pass a pair (apply, params) with all of them in params"
             )
     for one, other in itertools.combinations(stored, 2):
         if one.overlaps(other):
@@ -144,7 +144,7 @@ def require_parameters(chain: Chain, parameters: Parameters) -> None:
 
 
 def _draw_layer(layer: ReadLayer, plan: LayerPlan, key: PRNGKeyArray) -> list[tuple[Stored, Array]]:
-    """Numbers such that omega · (gain W u + b) + shift has the law of the plan's, by the keys that `CoordinateMLP` uses."""
+    """Numbers such that omega · (gain W u + b) + shift has the law of the plan's, by the keys of a `CoordinateMLP`."""
     weight_key, bias_key = jax.random.split(key)
     drawn = [(layer.stored, _sample(plan.weight, layer.weight, plan.omega / (layer.omega * layer.gain), weight_key))]
     if layer.stored_bias is not None:

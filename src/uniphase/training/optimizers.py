@@ -81,8 +81,8 @@ def unit_muon(
 class _View:
     """The arrays of any tree of parameters as those of a `CoordinateMLP` that computes the same.
 
-    What a model multiplies its weights by, besides ω, is in the weights of that network. So its gradients are smaller by
-    that factor, and the updates of the model's own arrays are smaller than those of the network.
+    What a model multiplies its weights by, besides ω, is in the weights of that network. So its gradients are smaller
+    by that factor, and so are the updates of the model's own arrays.
     """
 
     def __init__(self, chain: Chain):
@@ -110,8 +110,8 @@ class _View:
                 stacklevel=3,
             )
 
-    def read(self, tree: PyTree, power: int) -> CoordinateMLP:
-        """A tree of the model's structure in the network's places; of parameters by the first power, of gradients -1."""
+    def read(self, tree: Any, power: int) -> Any:
+        """A tree of the model's structure in the network's places: of parameters with the power 1, of gradients -1."""
         arrays = arrays_of(tree)
         found = [None if place is None else arrays.get(place[0].name) for pair in self.places for place in pair]
         places = [place for pair in self.places for place in pair]
@@ -122,7 +122,7 @@ class _View:
         where = lambda n: [array for layer in n.layers for array in (layer.weight, layer.bias)]  # noqa: E731
         return eqx.tree_at(where, self.network, values, is_leaf=lambda leaf: leaf is None)
 
-    def write(self, updates: CoordinateMLP, tree: PyTree) -> PyTree:
+    def write(self, updates: Any, tree: Any) -> Any:
         """Updates of the network in the structure of the model; zero for all that it does not have."""
         arrays = {name: jnp.zeros_like(array) for name, array in arrays_of(tree).items()}
         for layer, pair in zip(updates.layers, self.places, strict=True):
@@ -140,9 +140,7 @@ class _View:
 
         def update(updates, state, params=None):
             if params is None:
-                raise ValueError(
-                    "params is None, but unit_muon needs the parameters; pass update(gradients, state, params)"
-                )
+                raise ValueError("params is None, but unit_muon needs them; call update(gradients, state, params)")
             found, state = inner.update(self.read(updates, -1), state, self.read(params, 1))
             return self.write(found, updates), state
 

@@ -115,8 +115,8 @@ class Follower:
             carry = results[:carries]
             outputs.append([result.seen for result in results[carries:]])
         outputs = outputs[::-1] if params["reverse"] else outputs
-        stacks = [Followed(Opaque("the model stacks the results of a loop"), jnp.stack(s)) for s in zip(*outputs)]
-        return [*carry, *stacks]
+        opaque = Opaque("the model stacks the results of a loop")
+        return [*carry, *(Followed(opaque, jnp.stack(rows)) for rows in zip(*outputs, strict=True))]
 
 
 def _evaluate(equation: Any, operands: Sequence[Any]) -> Any:

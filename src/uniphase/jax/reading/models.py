@@ -1,8 +1,8 @@
 """Reading: a model of any JAX library as the layers that it computes.
 
-JAX gives the program of a model, and every operation in it is followed; see `following`. So what counts is what the model
-computes, not which library its modules come from. What was read is compared with what the program computes, layer by
-layer.
+JAX gives the program of a model, and every operation in it is followed; see `following`. So what counts is what the
+model computes, not which library its modules come from. What was read is compared with what the program computes, layer
+by layer.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from ..network import CoordinateMLP
 from .chain import Chain, assemble
 from .following import Followed, Follower, unknown
 from .operations import GELU_TOLERANCE
-from .values import Activation, Constant, NotReadError, Opaque, Positions, Signal, Stored, as_signal
+from .values import Constant, NotReadError, Opaque, Positions, Signal, Stored, as_signal
 
 AnyModel = TypeVar("AnyModel")
 

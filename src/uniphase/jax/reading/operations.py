@@ -1,7 +1,7 @@
 """Operations of JAX, and what they make of the values of a model's variables.
 
-A rule takes an equation of the program and the values of its operands, and gives the value of its result; or it raises a
-`NotReadError` that says what the equation does.
+A rule takes an equation of the program and the values of its operands, and gives the value of its result; or it raises
+a `NotReadError` that says what the equation does.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,9 @@
 """What the variables of a model's program stand for.
 
-A variable is a `Constant`, which does not depend on the position; a `Signal`, which is the output of a layer with factors
-and a constant; a `Pointwise` function of a signal that may still become an activation; or `Opaque`. Where each number
-belongs is tracked by an array of indices that goes through the same reshapes, transposes and slices as the variable. So
-any arrangement of features is followed, and none has to be known.
+A variable is a `Constant`, which does not depend on the position; a `Signal`, which is the output of a layer with
+factors and a constant; a `Pointwise` function of a signal that may still become an activation; or `Opaque`. Where each
+number belongs is tracked by an array of indices that goes through the same reshapes, transposes and slices as the
+variable. So any arrangement of features is followed, and none has to be known.
 """
 
 import functools
