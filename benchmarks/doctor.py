@@ -57,6 +57,7 @@ class Layered(nn.Module):
     def __init__(self, activation: Callable[[Tensor], Tensor], omegas: tuple[float, float], features: float = 0.0):
         super().__init__()
         self.activation, self.omegas = activation, omegas
+        self.waves: Tensor | None
         self.register_buffer("waves", torch.randn(WIDTH // 2, 2) * features if features else None)
         sizes = [WIDTH if features else 2, *[WIDTH] * (DEPTH + 1), 1]
         self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in itertools.pairwise(sizes)])
@@ -69,12 +70,16 @@ class Layered(nn.Module):
             x = self.activation(self.omegas[min(i, 1)] * layer(x))
         return self.layers[-1](x)
 
+    @property
+    def linears(self) -> list[nn.Linear]:
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+
 
 def _uniform(
     model: Layered, bounds: Callable[[int, int], float], biases: Callable[[int, int], float | None]
 ) -> Layered:
     """Draw every weight and bias from U(±bound), with bounds by the number of the layer and its inputs."""
-    for i, layer in enumerate(model.layers):
+    for i, layer in enumerate(model.linears):
         nn.init.uniform_(layer.weight, -bounds(i, layer.in_features), bounds(i, layer.in_features))
         bound = biases(i, layer.in_features)
         if bound is not None:
@@ -103,7 +108,7 @@ def _all_alike() -> Layered:
 def _glorot(activation: Callable[[Tensor], Tensor]) -> Layered:
     """Glorot's normal distribution, and biases of zero, as in DeepXDE."""
     model = Layered(activation, (1.0, 1.0))
-    for layer in model.layers:
+    for layer in model.linears:
         nn.init.xavier_normal_(layer.weight)
         nn.init.zeros_(layer.bias)
     return model
@@ -143,9 +148,10 @@ def _scaled(layers: slice, factor: float, bias: float = 1.0) -> Callable[[up.Fie
         network = healthy(field)
         with torch.no_grad():
             for layer in list(network.layers)[layers]:
-                layer.weight *= factor
-                if layer.bias is not None:
-                    layer.bias *= bias
+                for name, by in (("weight", factor), ("bias", bias)):
+                    array = getattr(layer, name)
+                    if array is not None:
+                        array.mul_(by)
         return network
 
     return make
@@ -155,7 +161,7 @@ def _offset(deviations: float) -> Callable[[up.Field], nn.Module]:
     def make(field: up.Field) -> nn.Module:
         network = healthy(field)
         with torch.no_grad():
-            network.layers[-1].bias += deviations * float(field.values.std())
+            getattr(network.layers[-1], "bias").add_(deviations * float(field.values.std()))  # noqa: B009
         return network
 
     return make

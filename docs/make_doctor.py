@@ -10,7 +10,7 @@ from uniphase.plots.diagnosis import write_diagnosis
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
-import doctor  # noqa: E402
+import doctor  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 TOP = """# The doctor
 

@@ -87,9 +87,9 @@ class _View:
 
     def __init__(self, chain: Chain):
         plans = [
-            LayerPlan(layer.role, *layer.weight.shape, layer.activation, Constant(0.0), bias, abs(layer.omega))
+            LayerPlan(layer.role, rows, columns, layer.activation, Constant(0.0), bias, abs(layer.omega))
             for layer in chain.layers
-            for bias in [None if layer.bias is None else Constant(0.0)]
+            for (rows, columns), bias in [(layer.weight.shape, None if layer.bias is None else Constant(0.0))]
         ]
         dtype = chain.layers[0].weight.dtype
         self.network = CoordinateMLP(Blueprint("as it is", tuple(plans)), dtype=dtype, key=jax.random.key(0))

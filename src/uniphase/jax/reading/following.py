@@ -6,13 +6,13 @@ The program is evaluated at the same time, so that what was read can be compared
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Literal
 
 from .operations import apply, constant
-from .values import Activation, Constant, NotReadError, Opaque, Pointwise, Signal, Stored, Value
+from .values import Activation, Constant, NotReadError, Opaque, Pointwise, Product, Signal, Stored, Value
 
 # Calls of other programs, and where their equations stand.
 _CALLS = {
@@ -64,7 +64,7 @@ class Follower:
         """An array that a model holds outside of its tree: it can be read, but not replaced."""
         name = f"constant {len(self.constants)}"
         self.constants[name] = array
-        if isinstance(array, jax.core.Tracer):
+        if isinstance(array, Tracer):
             return Followed(unknown(name, array.shape), np.zeros(array.shape, array.dtype))
         stored = Stored.whole(name, np.shape(array)) if np.ndim(array) else None
         return Followed(Constant(np.shape(array), lambda: np.asarray(array), stored), array)
@@ -153,7 +153,7 @@ def _place(values: Sequence[Any]) -> str:
     for value in values:
         signal = value.root if isinstance(value, Pointwise) else value
         while isinstance(signal, Signal):
-            if hasattr(signal.atom, "stored"):
+            if isinstance(signal.atom, Product):
                 return f" after {signal.atom.stored.name!r}"
             signal = getattr(signal.atom, "argument", None)
     return " of the positions" if any(isinstance(value, Signal | Pointwise) for value in values) else ""

@@ -6,12 +6,13 @@ by layer.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Float, PyTree
 
 from ...diagnosis.chain import LayerReading, layer_name, preactivation
@@ -49,17 +50,21 @@ class Parameters:
     """
 
     def __init__(self, model: Any):
-        pair = isinstance(model, tuple) and len(model) == 2 and callable(model[0])
-        if not pair and not callable(model):
+        if not callable(model) and not (isinstance(model, tuple) and len(model) == 2 and callable(model[0])):
             raise ValueError(f"model is a {type(model).__name__}; {_PASS}")
-        self.tree = model[1] if pair else model
-        self.apply: Callable[..., Any] = model[0] if pair else lambda tree, x: tree(x)
-        self.kind = f"the model {type(self.tree).__name__ if not pair else getattr(model[0], '__qualname__', 'apply')}"
+        pair = cast(tuple[Callable[..., Any], Any], model) if isinstance(model, tuple) else (_call, model)
+        self.apply, self.tree = pair
+        name = getattr(self.apply, "__qualname__", "apply") if isinstance(model, tuple) else type(model).__name__
+        self.kind = f"the model {name}"
         self.arrays = arrays_of(self.tree)
 
     def call(self, arrays: Mapping[str, Any], x: Any) -> Any:
         """The model with other arrays at one position."""
         return self.apply(replace_arrays(self.tree, arrays), x)
+
+
+def _call(model: Any, x: Any) -> Any:
+    return model(x)
 
 
 def arrays_of(tree: PyTree) -> dict[str, Any]:
@@ -175,7 +180,7 @@ def _stored(name: str, array: Any) -> Constant:
 
 
 def _is_known(array: Any) -> bool:
-    return not isinstance(array, jax.core.Tracer | jax.ShapeDtypeStruct)
+    return not isinstance(array, Tracer | jax.ShapeDtypeStruct)
 
 
 def _numbers(array: Any, rng: np.random.Generator) -> Any:

@@ -162,6 +162,7 @@ def _sum(sign: int) -> Callable[[Any, Sequence[Any]], Value]:
         if not isinstance(left, Constant) and not isinstance(right, Constant):
             return _pointwise(equation, operands, None)
         value, other, factor = (left, right, sign) if isinstance(right, Constant) else (right, left, 1)
+        assert isinstance(value, Signal | Pointwise)
         own = 1.0 if value is left else float(sign)
         shape = _shape(equation)
 
@@ -279,8 +280,8 @@ def _concatenate(equation: Any, operands: Sequence[Any]) -> Value:
 
 def _sines_and_cosines(parts: Sequence[Signal], shape: tuple[int, ...]) -> Signal | None:
     """All sines, then all cosines, of the same argument: random Fourier features."""
-    atoms = [part.atom for part in parts]
-    if len(parts) != 2 or not all(isinstance(atom, Activation) for atom in atoms):
+    atoms = [part.atom for part in parts if isinstance(part.atom, Activation)]
+    if len(parts) != 2 or len(atoms) != 2:
         return None
     sine, cosine = atoms
     plain = all((part.scale == 1).all() and not part.shift.any() for part in parts)
