@@ -114,8 +114,8 @@ def test_the_output_mean_may_stray_as_references_do():
     assert judge("output mean", [2.0], center=3.0).severity == "ok"
 
 
-def test_an_offset_is_bad_from_five_standard_deviations():
-    assert [judge("output mean", [value]).severity for value in (4.5, 5.5)] == ["warn", "bad"]
+def test_an_offset_is_bad_from_four_standard_deviations():
+    assert [judge("output mean", [value]).severity for value in (3.5, 4.5)] == ["warn", "bad"]
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,11 @@ _BAD: Mapping[str, tuple[float, float]] = {
     "Jacobian": (math.inf, 10.0),
     "gradients": (math.inf, 4.0),
     "input layer": (4.0, 3.0),
-    "output covariance": (math.inf, 4.0),
+    "output covariance": (math.inf, 2.5),
     "structure tensor": (4.0, 3.0),
 }
 # The same in standard deviations of the data.
-_WARN_OFFSET, _BAD_OFFSET = 1.5, 5.0
+_WARN_OFFSET, _BAD_OFFSET = 1.5, 4.0
 # The resultant of normally distributed phases with a standard deviation of 1.7.
 _WARN_RESULTANT = 0.25
 # A network that leaves less than this share of the signal's variance was trained on it.
