@@ -132,8 +132,8 @@ def find_fit(outputs: np.ndarray, values: np.ndarray) -> Finding | None:
 
 def _share(number: float) -> str:
     """A share near 1 in percent, with digits until it differs from 100."""
-    digits = 0 if number < 0.99 else min(6, math.ceil(-math.log10(max(1 - number, 1e-8))) - 2)
-    return f"{100 * number:.{digits}f} %"
+    nines = -math.log10(max(1 - number, 1e-8))
+    return f"{100 * number:.{max(0, math.ceil(nines - 1e-6) - 2)}f} %"
 
 
 class _Judgement(NamedTuple):
