@@ -120,7 +120,7 @@ back, averaged over {seeds}. First, networks with one fault each (a rate of 0.00
 {faults}
 
 Then ten classes of networks, by their published formulas and with their own learning rates, as they are and after what
-the doctor recommends for them:
+the doctor recommends for them. Findings are those of the first seed:
 
 {models}
 """

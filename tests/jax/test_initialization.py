@@ -125,6 +125,7 @@ def test_maps_around_the_layers_are_folded_into_the_law(around, sign):
     np.testing.assert_allclose(found - mean, sign * (network(x) - mean), atol=2e-4)  # float32
 
 
+OUTSIDE = {"w": jnp.ones((8, 2)), "b": jnp.ones(8), "v": jnp.ones((3, 8)), "c": jnp.ones(3)}
 UNEVEN = {
     "narrowing": sequential(30.0, 3.0, 1.0, widths=(12, 5, 3)),
     "widening": sequential(1.0, 2.0, 30.0, widths=(3, 5, 12)),
@@ -183,7 +184,7 @@ def test_moments_are_matched_also_where_the_widths_differ(name):
         ),
         (jnp.sin, MOMENTS, "uniform-phase", "has an activation that does not follow a linear layer, which is not read"),
         (
-            lambda x: jnp.ones((3, 8)) @ jnp.sin(jnp.ones((8, 2)) @ x + jnp.ones(8)) + jnp.ones(3),
+            lambda x: OUTSIDE["v"] @ jnp.sin(OUTSIDE["w"] @ x + OUTSIDE["b"]) + OUTSIDE["c"],
             MOMENTS,
             "uniform-phase",
             r"has weights that are not in its tree .*; pass a pair \(apply, params\)",

@@ -16,9 +16,9 @@ from uniphase.signals.datasets import load
 from uniphase.signals.fields import Field, Grid, Points
 
 KEY = jax.random.key(0)
-TIME = np.linspace(-100, 100, 4096)
-# As Bach's, most of its variance is at frequencies far above those of a SIREN's first layer on this interval.
-SOUND = Grid(0.2 * (np.sin(60 * TIME) + np.sin(47 * TIME + 1))[:, None], extents=(-100.0, 100.0), align="corners")
+TIME = np.linspace(-100, 100, 20_000)
+# As Bach's, its frequencies are far above those of a SIREN's first layer on this interval.
+SOUND = Grid(0.2 * np.sin(137 * TIME)[:, None], extents=(-100.0, 100.0), align="corners")
 PHOTO = load("camera", size=64)
 # The four cases of docs/doctor.md.
 CASES = {

@@ -72,6 +72,8 @@ def _constant(equation: Any, operands: Sequence[Any]) -> Constant:
         return result
     if name in _UNCHANGED or (name == "convert_element_type" and _is_cast(equation)):
         return replace(result, stored=first.stored, factor=first.factor)
+    if name == "neg":
+        return replace(result, stored=first.stored, factor=-first.factor)
     if name in _MOVES:
         index = np.asarray(evaluate(equation, [first.stored.index, *(operand.numbers for operand in operands[1:])]))
         return replace(result, stored=Stored(first.stored.name, index), factor=first.factor)
