@@ -96,9 +96,9 @@ how much, 24 uniform-phase networks of the same depth and width (256 at most) ar
 field. A finding is *ok* if it lies within five standard deviations of these references, or differs by less than a
 factor of 1.5. It is *bad* only from where training loses 2 dB on pixels that it did not see (below): frequencies or
 slopes 4 times too low or 3 times too high, an output 2.5 times too wide or 4 standard deviations off, Jacobians that
-grow 10 times or gradients that grow 4 times. Outputs that start small are never a fault, and bunched phases and shrinking
-layers are at most a warning. The ranges are in `report.findings`, and drawn as gray bars in the figure; for phases they
-follow from theory, without references.
+grow 10 times or gradients that grow 4 times. Outputs that start small are never a fault, and bunched phases and
+shrinking layers are at most a warning. The ranges are in `report.findings`, and drawn as gray bars in the figure; for
+phases they follow from theory, without references.
 
 One result may be surprising: the output of a correctly initialized network varies less over the domain than the
 data. Averaged over random networks, its covariance equals that of the data; but in a deep network the outputs at
