@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from helpers.jax_models import LIBRARIES, by_hand
 from helpers.monte_carlo import draw_ensemble, moment_excesses, moment_statistics
 from uniphase.initialization.moments import prescribe_moments
 from uniphase.initialization.schemes import OUTPUT_SCALE, SCHEMES, get_scheme, sm20, uniform_phase
@@ -96,6 +97,35 @@ def test_the_type_of_the_arrays_stays():
     assert {leaf.dtype for leaf in jax.tree.leaves(drawn) if hasattr(leaf, "dtype")} == {jnp.dtype(jnp.float16)}
 
 
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_models_of_every_library_are_drawn_alike(name):
+    """From the same random numbers as a blueprint's network; of a pair the parameters are returned."""
+    model = LIBRARIES[name]()
+    drawn = initialize(model, MOMENTS, key=KEY)
+    apply = model[0] if isinstance(model, tuple) else lambda tree, x: tree(x)
+    assert jax.tree.structure(drawn) == jax.tree.structure(model[1] if isinstance(model, tuple) else model)
+    network = CoordinateMLP(uniform_phase(MOMENTS, width=8, depth=1, output_scale=OUTPUT_SCALE), key=KEY)
+    x = jnp.asarray(X, jnp.float32)
+    found = jax.vmap(lambda row: apply(drawn, row))(x)
+    np.testing.assert_allclose(found, network(x), atol=1e-4)  # float32, phases of some ten radians
+
+
+@pytest.mark.parametrize(
+    ("around", "sign"),
+    [({"before": lambda x: 3 * x}, 1), ({"after": lambda y: y / 2 + 0.5}, 1), ({"after": lambda y: 1 - y}, -1)],
+    ids=["3x", "y/2 + 1/2", "1 - y"],
+)
+def test_maps_around_the_layers_are_folded_into_the_law(around, sign):
+    """The function is that of the blueprint's network; what turns the channels around turns their deviations around."""
+    apply, params = by_hand(**around)
+    drawn = initialize((apply, params), MOMENTS, key=KEY, output_scale=1.0)
+    network = CoordinateMLP(uniform_phase(MOMENTS, width=8, depth=1), key=KEY)
+    x, mean = jnp.asarray(X, jnp.float32), np.asarray(MOMENTS.mean, np.float32)
+    found = jax.vmap(lambda row: apply(drawn, row))(x)
+    np.testing.assert_allclose(found - mean, sign * (network(x) - mean), atol=2e-4)  # float32
+
+
+OUTSIDE = {"w": jnp.ones((8, 2)), "b": jnp.ones(8), "v": jnp.ones((3, 8)), "c": jnp.ones(3)}
 UNEVEN = {
     "narrowing": sequential(30.0, 3.0, 1.0, widths=(12, 5, 3)),
     "widening": sequential(1.0, 2.0, 30.0, widths=(3, 5, 12)),
@@ -150,9 +180,24 @@ def test_moments_are_matched_also_where_the_widths_differ(name):
             mlp(jax.nn.softplus),
             MOMENTS,
             "uniform-phase",
-            "cannot read what follows layers.0: the activation is none of",
+            "the model MLP .* after 'layers.0.weight', which is not read; initialize its layers one by one",
         ),
-        (jnp.sin, MOMENTS, "uniform-phase", "only linear layers can be read"),
+        (jnp.sin, MOMENTS, "uniform-phase", "has an activation that does not follow a linear layer, which is not read"),
+        (
+            lambda x: OUTSIDE["v"] @ jnp.sin(OUTSIDE["w"] @ x + OUTSIDE["b"]) + OUTSIDE["c"],
+            MOMENTS,
+            "uniform-phase",
+            r"has weights that are not in its tree .*; pass a pair \(apply, params\)",
+        ),
+        (
+            (
+                lambda p, x: p["v"] @ jnp.sin(p["w"] @ jnp.sin(p["w"] @ x + p["b"]) + p["b"]) + 1,
+                {"v": jnp.ones((3, 2)), "w": jnp.ones((2, 2)), "b": jnp.ones(2)},
+            ),
+            None,
+            "sm20",
+            "two layers share the numbers of 'w'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_told(model, moments, scheme, message):

@@ -44,6 +44,19 @@ def test_what_it_recommends_fixes_the_model():
     assert fixed.looks_like == "uniform-phase, matched to this signal"
 
 
+@pytest.mark.parametrize("activation", [torch.nn.ReLU, torch.nn.Tanh])
+def test_for_a_model_without_sines_it_recommends_one_with_them(activation):
+    torch.manual_seed(0)
+    linear = torch.nn.Linear
+    model = torch.nn.Sequential(linear(2, 32), activation(), linear(32, 32), activation(), linear(32, 1))
+    fix = diagnose(model, PHOTO).fix
+    blueprint = "uniphase.uniform_phase(moments, width=32, depth=1, output_scale=0.05)"
+    assert fix == f"model = uniphase.torch.CoordinateMLP({blueprint})"
+    scope = {"uniphase": uniphase, "model": model, "moments": MOMENTS}
+    exec(fix, scope)
+    assert diagnose(scope["model"], PHOTO).healthy
+
+
 def test_nothing_of_the_model_is_touched():
     model = siren()
     model.train()

@@ -1,13 +1,18 @@
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import nnx
 
+from helpers.jax_models import LIBRARIES, by_hand
 from uniphase.initialization.moments import estimate_moments
 from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, uniform_phase
 from uniphase.jax.network import CoordinateMLP
+from uniphase.jax.reading import arrays_of, read_layers
 from uniphase.recipe import Scales, default_rate
 from uniphase.signals.fields import Grid
 from uniphase.training.optimizers import _bounded, unit_muon
@@ -158,3 +163,62 @@ def test_it_chains_with_optax():
         network, state, loss = step(network, state)
         losses.append(float(loss))
     assert losses[-1] < 0.5 * losses[0]
+
+
+def as_network(chain) -> CoordinateMLP:
+    """The same layers as a network of this package."""
+    network = CoordinateMLP(sm20((2, 3), width=8, depth=1, omega=30.0, hidden_omega=2.0), key=jax.random.key(0))
+    network = eqx.tree_at(lambda n: n.layers[-1].bias, network, jnp.zeros(3), is_leaf=lambda leaf: leaf is None)
+    arrays = [array for layer in chain.layers for array in (layer.weight, layer.bias)]
+    return eqx.tree_at(lambda n: [a for layer in n.layers for a in (layer.weight, layer.bias)], network, arrays)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_models_of_every_library_take_the_steps_of_a_network(name):
+    field = Grid(np.random.default_rng(0).normal(size=(12, 16, 3)))
+    moments, model = estimate_moments(field), LIBRARIES[name]()
+    tree = model[1] if isinstance(model, tuple) else model
+    params = nnx.state(model) if name == "nnx" else eqx.filter(tree, eqx.is_array)
+    rng = np.random.default_rng(1)
+    gradients = jax.tree.map(lambda a: jnp.asarray(rng.standard_normal(a.shape), a.dtype), params)
+    optimizer = unit_muon(model, field, moments)
+    updates, _ = optimizer.update(gradients, optimizer.init(params), params)
+    assert jax.tree.structure(updates) == jax.tree.structure(params)
+
+    chain = read_layers(model)
+    of = lambda tree: as_network(_with_arrays(chain, arrays_of(tree)))  # noqa: E731
+    plain = unit_muon(of(params), field, moments)
+    expected, _ = plain.update(of(gradients), plain.init(of(params)), of(params))
+    for found, wanted in zip(of(updates).layers, expected.layers, strict=True):
+        np.testing.assert_allclose(found.weight, wanted.weight, rtol=2e-3, atol=1e-5)  # products in another order
+        np.testing.assert_allclose(found.bias, wanted.bias, rtol=2e-3, atol=1e-5)
+
+
+def _with_arrays(chain, arrays):
+    layers = [
+        dataclasses.replace(
+            layer,
+            weight=layer.stored.arrange(arrays[layer.stored.name]),
+            bias=layer.stored_bias.arrange(arrays[layer.stored_bias.name]),
+        )
+        for layer in chain.layers
+    ]
+    return dataclasses.replace(chain, layers=tuple(layers))
+
+
+def test_a_factor_before_a_matrix_makes_its_steps_smaller_and_other_arrays_are_left():
+    """The same function with weights that are 30 times as small moves by updates that are 30 times as small."""
+    field = Grid(np.random.default_rng(0).normal(size=(12, 16, 3)))
+    moments, steps, plain = estimate_moments(field), {}, None
+    for gain in (1.0, 30.0):
+        apply, params = by_hand(lambda w, x, b, gain=gain: w @ (gain * x) + b)
+        params = {"layers": [(w / gain, b) for w, b in params[:-1]] + [params[-1]], "unused": jnp.ones(2)}
+        model = (lambda p, x, apply=apply: apply(p["layers"], x), params)
+        with pytest.warns(UserWarning, match="unit_muon leaves unused as they are"):
+            optimizer = unit_muon(model, field, moments)
+        plain = plain or jax.tree.map(jnp.cos, params)
+        gradients = {**plain, "layers": [(gain * w, b) for w, b in plain["layers"][:-1]] + [plain["layers"][-1]]}
+        steps[gain] = optimizer.update(gradients, optimizer.init(params), params)[0]
+    assert not steps[30.0]["unused"].any()
+    for (slow, _), (fast, _) in zip(steps[1.0]["layers"][:-1], steps[30.0]["layers"][:-1], strict=True):
+        np.testing.assert_allclose(fast, slow / 30, rtol=1e-3, atol=1e-6)  # float32

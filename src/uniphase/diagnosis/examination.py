@@ -9,14 +9,16 @@ wider than `_WIDTH` is compared with references of that width, which vary more t
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from ..initialization.moments import Moments, estimate_moments
-from ..initialization.schemes import uniform_phase
-from ..signals.fields import Field, Grid, axis_coordinates
+from ..initialization.schemes import OUTPUT_SCALE, uniform_phase
+from ..initialization.squashing import transform_moments
+from ..signals.fields import Field, Grid, Points, axis_coordinates
 from .chain import LayerReading, draw_chain, evaluate_chain
-from .findings import find, statistics
+from .findings import Finding, find, find_fit, statistics
 from .fingerprint import likeness
-from .measurements import measure_chain
+from .measurements import ChainMeasurement, measure_chain
 from .report import Report
 
 # The number of samples on which the network is measured, and each reference.
@@ -39,7 +41,7 @@ def examine(
     - `layers`: from the coordinates to the channels.
     - `field`: the signal that the network is meant for.
     - `moments`: of the signal. Default: estimated from the field.
-    - `fix`: the call to recommend. Default: that of the JAX side.
+    - `fix`: what to recommend. Default: another network, on the JAX side.
     - `seed`: of the samples, the probes and the references.
 
     !!! example
@@ -58,25 +60,54 @@ def examine(
     rng = np.random.default_rng(seed)
     positions, values = _sample(field, _SAMPLES, rng)
     measured = measure_chain(layers, positions, values, rng)
-    few = slice(_REFERENCE_SAMPLES)
-    width, depth = min(layer.out_size for layer in layers[:-1]), len(layers) - 2
-    blueprint = uniform_phase(moments, width=min(width, _WIDTH), depth=depth)
-    references = [
-        statistics(measure_chain(draw_chain(blueprint, rng), positions[few], values[few], rng), moments)
-        for _ in range(_REFERENCES)
-    ]
-    findings = find(measured.layers, statistics(measured, moments), references)
-    call = f"uniphase.CoordinateMLP(uniphase.uniform_phase(moments, width={width}, depth={depth}), key=key)"
+    fitted = find_fit(measured.outputs, values)
+    findings = (fitted,) if fitted is not None else _findings(layers, measured, moments, (positions, values), rng)
     healthy = all(finding.severity == "ok" for finding in findings)
     return Report(
         layers=measured.layers,
         findings=findings,
         looks_like=likeness(layers, moments),
-        fix=None if healthy else fix or call,
+        fix=None if healthy else fix or f"model = uniphase.CoordinateMLP({replacement(layers)}, key=key)",
         network=measured.moments(),
         data=moments,
         samples=len(positions),
     )
+
+
+def _findings(
+    layers: Sequence[LayerReading],
+    measured: ChainMeasurement,
+    moments: Moments,
+    samples: tuple[np.ndarray, np.ndarray],
+    rng: np.random.Generator,
+) -> tuple[Finding, ...]:
+    """The verdicts on a network that was not trained, by comparison with references."""
+    positions, values = (part[:_REFERENCE_SAMPLES] for part in samples)
+    width, depth = min(layer.out_size for layer in layers[:-1]), len(layers) - 2
+    blueprint = uniform_phase(moments, width=min(width, _WIDTH), depth=depth)
+    references = [
+        statistics(measure_chain(draw_chain(blueprint, rng), positions, values, rng), moments)
+        for _ in range(_REFERENCES)
+    ]
+    return find(measured.layers, statistics(measured, moments), references)
+
+
+def in_units(
+    field: Field, moments: Moments, scale: Float[np.ndarray, " out_size"], shift: Float[np.ndarray, " out_size"]
+) -> tuple[Field, Moments]:
+    """A signal y and its moments as those of v for which y = scale · v + shift."""
+    values = (field.values - shift) / scale
+    ones = np.ones(field.in_size)
+    inner = transform_moments(moments, ones, 1 / scale, -shift / scale)
+    if isinstance(field, Grid):
+        return Grid(values, extents=field.extents, align=field.align), inner
+    return Points(field.positions, values), inner
+
+
+def replacement(layers: Sequence[LayerReading]) -> str:
+    """The blueprint, in Python, of a uniform-phase network of the same size that starts near the mean."""
+    width = min(layer.out_size for layer in layers[:-1])
+    return f"uniphase.uniform_phase(moments, width={width}, depth={len(layers) - 2}, output_scale={OUTPUT_SCALE:g})"
 
 
 def require_same_function(

@@ -1,7 +1,8 @@
 """Findings: what the measurements of a network mean, compared with those of reference networks.
 
 A statistic is wrong if no reference would show it and if it is large enough to matter in training. Both are needed: a
-wide network varies so little that differences are significant long before they matter.
+wide network varies so little that differences are significant long before they matter. What matters was measured:
+benchmarks/doctor.py trains networks with one fault each, and docs/doctor.md has what came of them.
 """
 
 import math
@@ -11,7 +12,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..initialization.moments import Moments
-from ..initialization.schemes import OUTPUT_SCALE
 from .measurements import ChainMeasurement, LayerMeasurement
 
 Severity = Literal["ok", "warn", "bad"]
@@ -21,10 +21,22 @@ Statistics = Mapping[str, np.ndarray]
 _LEAST = 1e-12
 # The rate of false alarms, and what it is in standard deviations of 24 references (Student's t).
 _FALSE_ALARM, _SPREAD = 5e-5, 5.0
-# Factors below the first make no visible difference in training; those above the second dominate it.
-_WARN, _BAD = 1.5, 4.0
-# The same for resultants: those of normally distributed phases with standard deviations of 1.7 and 0.8.
-_WARN_RESULTANT, _BAD_RESULTANT = 0.25, 0.72
+# Factors from which training loses some tenths of a dB, and by item those from which it loses 2 dB: of what is too
+# small, and of what is too large. Small outputs and bunched phases lost nothing, and shrinking layers less than that.
+_WARN = 1.5
+_BAD: Mapping[str, tuple[float, float]] = {
+    "Jacobian": (math.inf, 10.0),
+    "gradients": (math.inf, 4.0),
+    "input layer": (4.0, 3.0),
+    "output covariance": (math.inf, 2.5),
+    "structure tensor": (4.0, 3.0),
+}
+# The same in standard deviations of the data.
+_WARN_OFFSET, _BAD_OFFSET = 1.5, 4.0
+# The resultant of normally distributed phases with a standard deviation of 1.7.
+_WARN_RESULTANT = 0.25
+# A network that leaves less than this share of the signal's variance was trained on it.
+_FITTED = 0.25
 
 
 class Finding(NamedTuple):
@@ -34,7 +46,7 @@ class Finding(NamedTuple):
     - `severity`: "ok", "warn" or "bad".
     - `value`: what the network has.
     - `low`, `high`: the range that is right: what uniform-phase networks of its size have on the same samples, and for
-        factors also what the data have, which is 1. An output may be as small as that of a default fit at its start.
+        factors also what the data have, which is 1. An output may start as small as it likes.
     - `words`: the verdict in words.
     """
 
@@ -54,14 +66,16 @@ def statistics(measured: ChainMeasurement, moments: Moments) -> dict[str, np.nda
     precision = np.linalg.inv(moments.regularized_covariance)
     # E J₁ᵀJ₁ of N sines with uniform phases is WᵀW/2, and Ω = (c/N) E WᵀW (section 3 of the paper).
     input_tensor = 2 * moments.out_size * measured.input_products
+    # Of an output that is constant there are no slopes by its spread, and no gradients before the last layer.
+    constant = np.trace(found.covariance) <= _LEAST * np.trace(moments.regularized_covariance)
     return {
         "phases": np.array([layer.resultant for layer in hidden if layer.resultant is not None]),
         "Jacobian": np.array([_LEAST + (hidden[-1].squared_singular_from_first or 0.0)]),
-        "gradients": np.array([_LEAST + hidden[0].backward / (hidden[-1].backward or 1.0)]),
+        "gradients": np.array([] if constant else [_LEAST + hidden[0].backward / (hidden[-1].backward or 1.0)]),
         "output mean": np.sqrt([offset @ precision @ offset / len(offset)]),
         "input layer": _factors(input_tensor, moments.structure_tensor),
         "output covariance": _factors(found.covariance, moments.regularized_covariance),
-        "structure tensor": _factors(found.structure_tensor, moments.structure_tensor),
+        "structure tensor": np.array([]) if constant else _factors(found.structure_tensor, moments.structure_tensor),
     }
 
 
@@ -88,14 +102,38 @@ def find(
             words = _phase_words(judged, layers)
         elif item == "output mean":
             high = float(normal.mean() + _SPREAD * normal.std(ddof=1))
-            judged = _judge_size(float(values[0]), high, _WARN, _BAD)
+            judged = _judge_size(float(values[0]), high, _WARN_OFFSET, _BAD_OFFSET)
             words = f"{_plain(judged.value)} standard deviations from the data's"
             words += "" if judged.severity == "ok" else ": the first steps only correct the offset"
         else:
-            judged = _judge_factor(values, normal, OUTPUT_SCALE if item == "output covariance" else 1.0)
+            judged = _judge_factor(values, normal, _BAD[item], least=0.0 if item == "output covariance" else 1.0)
             words = _growth_words(item, judged, depth) if item in _GROWTH else _matching_words(item, judged)
         findings.append(Finding(item, judged.severity, judged.value, judged.low, judged.high, words))
     return tuple(findings)
+
+
+def find_fit(outputs: np.ndarray, values: np.ndarray) -> Finding | None:
+    """How well a network fits the signal already, if it does: then it is no initialization, and is not judged as one.
+
+    **Arguments:**
+
+    - `outputs`, `values`: of the network and of the signal, at the same positions.
+    """
+    variance = float(np.square(values - values.mean(axis=0)).mean())
+    share = float(np.square(outputs - values).mean()) / (variance or 1.0)
+    if not share < _FITTED:
+        return None
+    decibels = -10 * math.log10(max(share, _LEAST))
+    words = (
+        f"explains {_share(1 - share)} of the signal's variance (SNR {decibels:.1f} dB): the network is trained, and "
+    )
+    return Finding("fit", "ok", share, 0.0, _FITTED, words + "its weights are not judged as an initialization")
+
+
+def _share(number: float) -> str:
+    """A share near 1 in percent, with digits until it differs from 100."""
+    nines = -math.log10(max(1 - number, 1e-8))
+    return f"{100 * number:.{max(0, math.ceil(nines - 1e-6) - 2)}f} %"
 
 
 class _Judgement(NamedTuple):
@@ -117,20 +155,21 @@ class _Judgement(NamedTuple):
         return self.value > self.target
 
 
-def _judge_factor(values: np.ndarray, references: np.ndarray, least: float) -> _Judgement:
+def _judge_factor(values: np.ndarray, references: np.ndarray, bad: tuple[float, float], *, least: float) -> _Judgement:
     """A factor is right where the references are, at 1, and in between; elsewhere it is wrong if it is large enough.
 
-    `least` times as much is right as well: the output of a network that is to be trained starts small.
+    `least` times as much is right as well: an output may start as small as it likes.
     """
     logs, found = np.log(references), np.log(values)  # (references, entries) and (entries,)
     center, reach = logs.mean(axis=0), _SPREAD * logs.std(axis=0, ddof=1)
-    low, high = np.minimum(center - reach, 0) + math.log(least), np.maximum(center + reach, 0)
-    target = np.clip(found, np.minimum(center, 0) + math.log(least), np.maximum(center, 0))
+    smaller = math.log(max(least, _LEAST))
+    low, high = np.minimum(center - reach, 0) + smaller, np.maximum(center + reach, 0)
+    target = np.clip(found, np.minimum(center, 0) + smaller, np.maximum(center, 0))
     deviation = np.abs(found - target)
     outside = (found < low) | (found > high)
     worst = int(np.argmax(np.where(outside, deviation, -1.0) if outside.any() else deviation))
-    factor = math.exp(deviation[worst])
-    severity = "ok" if not outside[worst] or factor < _WARN else "warn" if factor < _BAD else "bad"
+    factor, limit = math.exp(deviation[worst]), bad[int(found[worst] > target[worst])]
+    severity = "ok" if not outside[worst] or factor < _WARN else "warn" if factor < limit else "bad"
     return _Judgement(severity, *(math.exp(number[worst]) for number in (found, target, low, high)))
 
 
@@ -145,7 +184,7 @@ def _judge_phases(resultants: np.ndarray, width: int) -> _Judgement:
     log_moments = np.log(np.exp(s) * (1 - math.exp(-1)) + np.exp(s - 1) / (1 - s))  # log E exp(sE)
     bound = float(((log_moments - math.log(_FALSE_ALARM) / len(resultants)) / s).min())
     high = math.sqrt((bound - 1) / max(width - 1, 1))
-    return _judge_size(float(np.sqrt(np.square(resultants).mean())), high, _WARN_RESULTANT, _BAD_RESULTANT)
+    return _judge_size(float(np.sqrt(np.square(resultants).mean())), high, _WARN_RESULTANT, math.inf)
 
 
 def _judge_size(value: float, high: float, warn: float, bad: float) -> _Judgement:
@@ -175,8 +214,8 @@ _MATCHING = {
     ),
     "output covariance": (
         "spread over the domain",
-        ("too wide", "the first steps only reduce it"),
-        ("too narrow", "it has to grow before it can fit"),
+        ("too wide", "it has to be unlearned, and what is left of it is noise between the samples"),
+        ("too narrow", ""),  # which is no fault
     ),
     "structure tensor": (
         "slopes per spread",

@@ -4,7 +4,7 @@ Activations are the outputs of layers. They are numbered from the coordinates, 0
 1, to the channels at the end.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,14 +14,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..diagnosis.chain import read_chain
-from ..diagnosis.examination import examine, require_same_function
+from ..diagnosis.examination import examine, in_units, require_same_function
 from ..diagnosis.report import Report
 from ..initialization.moments import Moments, combine_statistics, estimate_moments
 from ..initialization.schemes import get_scheme
 from ..signals.fields import Field
-from .initialization import fitting_plans
+from .initialization import plan_chain, require_parameters
 from .network import CoordinateMLP, in_columns, require_coordinates
-from .reading import ReadLayer, as_function, read_layers
+from .reading import Chain, Parameters, as_function, read_layers
 
 # Positions whose Jacobians are held in memory at once.
 _BLOCK = 256
@@ -194,7 +194,7 @@ def _values_and_products(network: CoordinateMLP, positions: Array) -> tuple[Arra
 
 
 def diagnose(
-    model: Callable[..., Any],
+    model: Any,
     field: Field,
     moments: Moments | None = None,
     *,
@@ -205,13 +205,14 @@ def diagnose(
 
     **Arguments:**
 
-    - `model`: maps one position to the channels there: a `CoordinateMLP`, an `eqx.nn.MLP`, an `eqx.nn.Sequential` of
-        linear layers and activations, or any function with its `layers`.
+    - `model`: maps one position to the channels there: a `CoordinateMLP`, a module or function of any JAX library that
+        consists of linear layers and activations, or a pair `(apply, params)`; see `initialize`. With `layers`, any
+        function.
     - `field`: the signal that it is meant for.
     - `moments`: of the signal. Default: estimated from the field.
-    - `layers`: for other models, `(weight, bias, activation, omega)` for each layer by name, in the order in which
-        the model applies activation(omega · (W x + b)). The activation is "sine", "sincos", "tanh", "relu", "silu",
-        "gelu" or "linear"; a bias may be `None`.
+    - `layers`: for models that cannot be read, `(weight, bias, activation, omega)` for each layer by name, in the order
+        in which the model applies activation(omega · (W x + b)). The activation is "sine", "sincos", "tanh", "relu",
+        "silu", "gelu" or "linear"; a bias may be `None`.
     - `seed`: of the samples that are measured and of the networks that it is compared with.
 
     **Returns:**
@@ -228,20 +229,26 @@ def diagnose(
         print(diagnose(one_layer, field, layers={"inner": (w, b, "sine", 30.0), "outer": (v, None, "linear", 1.0)}))
         ```
     """
-    read = read_layers(model) if layers is None else []
-    stated = {layer.name: (layer.weight, layer.bias, layer.activation, layer.omega) for layer in read}
-    chain = read_chain(stated if layers is None else layers)
-    require_same_function(chain, field, as_function(model))
-    moments = estimate_moments(field) if moments is None else moments
-    return examine(chain, field, moments, fix=_fix(model, read, moments), seed=seed)
+    given = estimate_moments(field) if moments is None else moments
+    if layers is not None:
+        stated = read_chain(layers)
+        require_same_function(stated, field, as_function(model))
+        return examine(stated, field, given, seed=seed)
+    chain = read_layers(model, field.in_size)
+    fix, outer = _fix(model, chain, given), chain.outer
+    if not outer.is_identity:  # what stands behind the last activation is a choice of units for the values
+        field, given = in_units(field, given, outer.scale, outer.shift)
+    return examine(chain.readings(), field, given, fix=fix, seed=seed)
 
 
-def _fix(model: Callable[..., Any], layers: list[ReadLayer], moments: Moments) -> str | None:
+def _fix(model: Any, chain: Chain, moments: Moments) -> str | None:
     """The call that initializes a user's model, if it fits; otherwise the fix is a new CoordinateMLP."""
-    if isinstance(model, CoordinateMLP) or not layers:
-        return None
+    scheme = get_scheme("uniform-phase")
     try:
-        fitting_plans(layers, moments, get_scheme("uniform-phase"))
+        plan_chain(chain, moments, scheme, **scheme.fit)
+        require_parameters(chain, Parameters(model))
     except ValueError:
         return None
-    return "uniphase.initialize(model, moments, key=key)"
+    if isinstance(model, tuple):
+        return "params = uniphase.initialize((apply, params), moments, key=key)"
+    return "model = uniphase.initialize(model, moments, key=key)"

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from ..diagnosis.chain import LayerReading
-from ..diagnosis.examination import examine
+from ..diagnosis.examination import examine, in_units, replacement
 from ..diagnosis.report import Report
-from ..initialization.moments import Moments
-from ..initialization.squashing import transform_moments
-from ..signals.fields import Field, Grid, Points
+from ..initialization.moments import Moments, estimate_moments
+from ..initialization.schemes import get_scheme
+from ..signals.fields import Field
+from .initialization import plan_chain
 from .reading import AffineMap, Chain, Model, ReadLayer, read_layers
 
 
@@ -36,13 +37,21 @@ def diagnose(model: Model, field: Field, moments: Moments | None = None, *, seed
     """
     chain = read_layers(model)
     _require_no_sums(chain)
-    outer = _outer_map(chain)
+    outer, given = _outer_map(chain), estimate_moments(field) if moments is None else moments
+    fix = _fix(chain, given)
     if not outer.is_identity:  # what stands behind the last activation is a choice of units for the values
-        scale, shift = 1 / outer.scale.numpy(), -(outer.shift / outer.scale).numpy()
-        field = _with_values(field, scale * field.values + shift)
-        ones = np.ones(field.in_size)
-        moments = None if moments is None else transform_moments(moments, ones, scale, shift)
-    return examine(_readings(chain), field, moments, fix="uniphase.torch.initialize_(model, moments)", seed=seed)
+        field, given = in_units(field, given, outer.scale.numpy(), outer.shift.numpy())
+    return examine(_readings(chain), field, given, fix=fix, seed=seed)
+
+
+def _fix(chain: Chain, moments: Moments) -> str:
+    """The call that initializes the model if it is one of sines; otherwise one that makes such a model in its place."""
+    scheme = get_scheme("uniform-phase")
+    try:
+        plan_chain(chain, moments, scheme, scheme.fit)
+    except ValueError:
+        return f"model = uniphase.torch.CoordinateMLP({replacement(_readings(chain))})"
+    return "uniphase.torch.initialize_(model, moments)"
 
 
 def _require_no_sums(chain: Chain) -> None:
@@ -87,12 +96,6 @@ def _reading(layer: ReadLayer) -> LayerReading:
 
 def _added(bias: np.ndarray | None, shift: np.ndarray) -> np.ndarray | None:
     return bias if not shift.any() else shift if bias is None else bias + shift
-
-
-def _with_values(field: Field, values: np.ndarray) -> Field:
-    if isinstance(field, Points):
-        return Points(field.positions, values)
-    return Grid(values, extents=field.extents, align=field.align)
 
 
 def _to_numpy(tensor: Tensor) -> np.ndarray:

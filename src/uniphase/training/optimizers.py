@@ -8,7 +8,9 @@ and all units of the data.
 
 import functools
 import math
-from collections.abc import Hashable, Sequence
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,9 +19,13 @@ import optax
 from jaxtyping import PyTree
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
+from ..initialization.blueprint import Blueprint, LayerPlan
+from ..initialization.distributions import Constant
 from ..initialization.moments import Moments
+from ..jax.initialization import require_parameters
 from ..jax.network import CoordinateMLP, Layer, dtype_of
-from ..recipe import Scales, Units
+from ..jax.reading import Chain, Parameters, Stored, arrays_of, read_layers, replace_arrays
+from ..recipe import Scales, Units, position_moments
 from ..signals.fields import Extent, Field
 
 # The kind of the arrays that are not trained.
@@ -27,7 +33,7 @@ _FROZEN = "frozen"
 
 
 def unit_muon(
-    network: CoordinateMLP, domain: Field | Sequence[Extent], moments: Moments, *, scales: Scales | None = None
+    network: Any, domain: Field | Sequence[Extent], moments: Moments, *, scales: Scales | None = None
 ) -> optax.GradientTransformation:
     r"""Muon for the weights and Adam for the biases, each in the units of the signal; the step still has to be scaled.
 
@@ -37,7 +43,9 @@ def unit_muon(
 
     **Arguments:**
 
-    - `network`: the network to train. Its layers may differ in width and in ω, which are accounted for.
+    - `network`: the network to train: a `CoordinateMLP`; a module of Equinox, Flax nnx or your own; or a pair
+        `(apply, params)`, as in Flax linen and Haiku. See `initialize` for what is read. Its layers may differ in width
+        and in ω, which are accounted for. Arrays that are neither weights nor biases stay as they are, with a warning.
     - `domain`: the field that it is trained on, or without data the interval `(low, high)` of every coordinate.
     - `moments`: of the signal, estimated or prescribed.
     - `scales`: the size of each kind of step. Default: those of the default fit.
@@ -51,12 +59,92 @@ def unit_muon(
         )
         box = [(0.0, 1.0), (-1.0, 1.0)]
         optimizer = unit_muon(network, box, prescribe_moments(length_scale=[0.1, 0.1]))
+
+        apply = lambda params, x: params["v"] @ jnp.sin(30.0 * (params["w"] @ x + params["b"]))
+        params = {"w": jnp.ones((64, 2)), "b": jnp.zeros(64), "v": jnp.ones((1, 64))}
+        state = unit_muon((apply, params), box, prescribe_moments(length_scale=[0.1, 0.1])).init(params)
         ```
 
     ??? cite "Reference"
         Jordan and coauthors, "Muon: an optimizer for hidden layers in neural networks", 2024, in Optax's version.
     """
-    return muon_in_units(network, as_arrays(Units.of(domain, moments, network.width), network), scales or Scales())
+    if isinstance(network, CoordinateMLP):
+        return muon_in_units(network, as_arrays(Units.of(domain, moments, network.width), network), scales or Scales())
+    chain, parameters = read_layers(network, moments.in_size), Parameters(network)
+    require_parameters(chain, parameters)
+    units = Units.at(chain.inner_positions(*position_moments(domain)), chain.inner_moments(moments), chain.width)
+    view = _View(chain)
+    view.warn_of_others(parameters.arrays)
+    return view.transform(muon_in_units(view.network, as_arrays(units, view.network), scales or Scales()))
+
+
+class _View:
+    """The arrays of any tree of parameters as those of a `CoordinateMLP` that computes the same.
+
+    What a model multiplies its weights by, besides ω, is in the weights of that network. So its gradients are smaller
+    by that factor, and so are the updates of the model's own arrays.
+    """
+
+    def __init__(self, chain: Chain):
+        plans = [
+            LayerPlan(layer.role, rows, columns, layer.activation, Constant(0.0), bias, abs(layer.omega))
+            for layer in chain.layers
+            for (rows, columns), bias in [(layer.weight.shape, None if layer.bias is None else Constant(0.0))]
+        ]
+        dtype = chain.layers[0].weight.dtype
+        self.network = CoordinateMLP(Blueprint("as it is", tuple(plans)), dtype=dtype, key=jax.random.key(0))
+        self.places: list[list[tuple[Stored, float] | None]] = []
+        for layer in chain.layers:
+            sign = math.copysign(1.0, layer.omega)
+            bias = None if layer.stored_bias is None else (layer.stored_bias, sign)
+            self.places.append([(layer.stored, sign * layer.gain), bias])
+
+    def warn_of_others(self, arrays: Mapping[str, Any]) -> None:
+        """Say which arrays are not stepped."""
+        own = {place[0].name for pair in self.places for place in pair if place is not None}
+        others = [name for name, array in arrays.items() if name not in own and eqx.is_inexact_array(array)]
+        if others:
+            warnings.warn(
+                f"unit_muon leaves {', '.join(others)} as they are: they are neither weights nor biases of a layer; to "
+                "train them, combine it with another optimizer by optax.partition",
+                stacklevel=3,
+            )
+
+    def read(self, tree: Any, power: int) -> Any:
+        """A tree of the model's structure in the network's places: of parameters with the power 1, of gradients -1."""
+        arrays = arrays_of(tree)
+        found = [None if place is None else arrays.get(place[0].name) for pair in self.places for place in pair]
+        places = [place for pair in self.places for place in pair]
+        values = [
+            None if place is None or array is None else place[0].arrange(array) * place[1] ** power
+            for place, array in zip(places, found, strict=True)
+        ]
+        where = lambda n: [array for layer in n.layers for array in (layer.weight, layer.bias)]  # noqa: E731
+        return eqx.tree_at(where, self.network, values, is_leaf=lambda leaf: leaf is None)
+
+    def write(self, updates: Any, tree: Any) -> Any:
+        """Updates of the network in the structure of the model; zero for all that it does not have."""
+        arrays = {name: jnp.zeros_like(array) for name, array in arrays_of(tree).items()}
+        for layer, pair in zip(updates.layers, self.places, strict=True):
+            for place, update in zip(pair, (layer.weight, layer.bias), strict=True):
+                if place is not None and update is not None:
+                    stored, factor = place
+                    arrays[stored.name] = stored.restore(update / factor, arrays[stored.name])
+        return replace_arrays(tree, arrays)
+
+    def transform(self, inner: optax.GradientTransformation) -> optax.GradientTransformation:
+        """A transformation of the network as one of the model."""
+
+        def init(params):
+            return inner.init(self.read(params, 1))
+
+        def update(updates, state, params=None):
+            if params is None:
+                raise ValueError("params is None, but unit_muon needs them; call update(gradients, state, params)")
+            found, state = inner.update(self.read(updates, -1), state, self.read(params, 1))
+            return self.write(found, updates), state
+
+        return optax.GradientTransformation(init, update)
 
 
 def as_arrays(units: Units, network: CoordinateMLP) -> Units:
