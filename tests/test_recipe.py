@@ -56,6 +56,13 @@ def test_a_target_decides_the_size():
     assert default_size(points, 25.0) == default_size(photo)
 
 
+def test_a_time_bounds_the_size():
+    photo = load("camera")
+    assert [default_size(photo, seconds=seconds)[0] for seconds in (0.001, 10.0, 30.0, 3600.0)] == [64, 128, 192, 288]
+    assert default_size(photo, 300.0, 30.0) == (192, 3)
+    assert default_size(FIELD, seconds=0.001) == (32, 3)  # a small network is not made larger
+
+
 def test_a_network_that_is_too_small_is_told():
     photo = load("camera", size=128)
     found = size_to_hold(photo, 5_000, 12.0)

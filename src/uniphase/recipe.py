@@ -29,6 +29,8 @@ DEPTH = 3
 # A trained network of P parameters holds about 4 P^0.8 cosines of a signal: 2.6 to 5.7 for photos of the development
 # set of benchmarks/signals.py, at widths of 64 to 352. Hence a size for a target, with some dB to spare.
 _COSINES, _POWER, _SPARE_DB = 4.0, 0.8, 3.0
+# The width at which two cores take 1,000 steps of 4,096 samples in a second: about 10¹¹ operations a second.
+_WIDTH_PER_TIME = 37.0
 # A signal counts as held at this signal-to-noise ratio. No network is proposed that is wider.
 _HELD_DB, _WIDEST = 30.0, 1024
 
@@ -110,7 +112,7 @@ class Layered(Protocol):
     def layers(self) -> Any: ...
 
 
-def default_size(field: Observed, target_db: float | None = None) -> tuple[int, int]:
+def default_size(field: Observed, target_db: float | None = None, seconds: float | None = None) -> tuple[int, int]:
     """The width and depth for a field: 256 and 3 for most, less below 25,600 values, more above 100,000.
 
     The depth is the number of N×N matrices between the input and the output layer; `eqx.nn.MLP` counts one more.
@@ -120,6 +122,7 @@ def default_size(field: Observed, target_db: float | None = None) -> tuple[int, 
     - `field`: what is fitted.
     - `target_db`: the smallest network that should reach this signal-to-noise ratio, by `expected_snr`, with 3 dB to
         spare. For a grid alone.
+    - `seconds`: the time that there is. The network is then no wider than two cores can train for 1,000 steps in it.
 
     !!! example
         ```python
@@ -127,11 +130,13 @@ def default_size(field: Observed, target_db: float | None = None) -> tuple[int, 
         default_size(load("camera"), target_db=30.0)
         ```
     """
-    if target_db is not None and isinstance(field, Grid):
-        return _width_for(field, cosine_energies(field), target_db + _SPARE_DB, _COSINES), DEPTH
     values = field.samples * field.out_size
-    width = min(1.5 * math.sqrt(values), 256 * max(1.0, values / 100_000) ** (1 / 8))
-    return max(32, 32 * round(width / 32)), DEPTH
+    if target_db is not None and isinstance(field, Grid):
+        width = _width_for(field, cosine_energies(field), target_db + _SPARE_DB, _COSINES)
+    else:
+        width = min(1.5 * math.sqrt(values), 256 * max(1.0, values / 100_000) ** (1 / 8))
+    widest = math.inf if seconds is None else max(64.0, _WIDTH_PER_TIME * math.sqrt(seconds))
+    return max(32, 32 * round(min(width, widest) / 32)), DEPTH
 
 
 def expected_snr(field: Grid, parameters: int) -> float:
@@ -208,6 +213,7 @@ def default_blueprint(
     width: int | None = None,
     depth: int | None = None,
     target_db: float | None = None,
+    seconds: float | None = None,
 ) -> Blueprint:
     """The network that `fit(signal)` starts from, as laws.
 
@@ -216,17 +222,17 @@ def default_blueprint(
     - `field`, `moments`: what is fitted.
     - `scheme`: the initialization, with the options that a fit by the default rule has.
     - `omega`: the frequency ω of the sines, if the scheme has one. Default: the scheme's own.
-    - `width`, `depth`: Default: `default_size`, with `target_db`.
+    - `width`, `depth`: Default: `default_size`, with `target_db` and `seconds`.
 
     !!! example
         ```python
         blueprint = default_blueprint(field, estimate_moments(field))
         ```
     """
-    chosen, sizes = get_scheme(scheme), default_size(field, target_db if width is None else None)
+    chosen, sizes = get_scheme(scheme), default_size(field, target_db, seconds) if width is None else (width, DEPTH)
     return chosen.blueprint(
         moments,
-        width=sizes[0] if width is None else width,
+        width=sizes[0],
         depth=sizes[1] if depth is None else depth,
         **chosen.fit,
         **chosen.frequencies(omega, sound=getattr(field, "medium", None) == "sound"),

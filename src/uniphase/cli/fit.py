@@ -68,7 +68,8 @@ def fit(
         Initialization; `uniphase schemes` lists them.
     seconds
         Be ready after this time, with everything measured and written; loading the signal and compiling come before it.
-        If measuring all samples would take more than a quarter of it, some are measured, evenly spread.
+        The network of a large signal is then smaller, unless --width is given. If measuring all samples would take more
+        than a quarter of it, some are measured, evenly spread.
     target_db
         Stop when the signal-to-noise ratio of the latest steps reaches this. Unless --width is given, the network is
         the smallest that should be able to.
@@ -104,6 +105,7 @@ def fit(
         options,
         scheme=scheme,
         seed=seed,
+        seconds=seconds,
         target_db=target_db,
         bits=bits,
         output=output,
@@ -247,6 +249,7 @@ def prepare(
     *,
     scheme: str = "uniform-phase",
     seed: int = 0,
+    seconds: float | None = None,
     target_db: float | None = None,
     bits: int | None = None,
     output: str | None = None,
@@ -259,7 +262,8 @@ def prepare(
 
     - `signal`, `scheme`: a name or a file, and the initialization.
     - `seed`: of the network and of the batches.
-    - `target_db`: the signal-to-noise ratio that the network should be large enough for.
+    - `seconds`, `target_db`: the time in which the network should be trained, and the signal-to-noise ratio that it
+        should be large enough for.
     - `bits`: of the hidden weights in the file, as for `NetworkFile`.
     - `output`: where the network is written: a file, or a directory for one with the name of the signal and the suffix
         `.uniphase`. Default: the current directory.
@@ -280,7 +284,7 @@ def prepare(
     if resume and not outputs.state.exists():
         warnings.warn(f"{outputs.state}: there is no interrupted fit; starting one", stacklevel=2)
     require_free(outputs, signal, resume=resume, force=force)
-    blueprint = make_blueprint(subject, scheme, options, target_db)
+    blueprint = make_blueprint(subject, scheme, options, seconds=seconds, target_db=target_db)
     recipe = choose_recipe(subject.field, blueprint, options, subject.noise)
     network = draw_network(blueprint, seed)
     job = Job(signal, options, subject, blueprint, network, recipe, seed, outputs, resume, bits)

@@ -182,6 +182,7 @@ def _fit_one(signal: str, settings: Settings, quiet: bool) -> Finished:
         settings.options,
         scheme=settings.scheme,
         seed=settings.seed,
+        seconds=settings.seconds,
         target_db=settings.target_db,
         bits=settings.bits,
         output=settings.output,

@@ -110,12 +110,12 @@ def observations(subject: Subject, blueprint: Blueprint, options: Options) -> "V
     return observe(subject.field, samples, subject.moments, subject.noise)
 
 
-def make_blueprint(subject: Subject, scheme: str, options: Options, target_db: float | None = None) -> Blueprint:
-    """The blueprint of a scheme, in the size that was chosen or that follows from the signal and the target."""
+def make_blueprint(subject: Subject, scheme: str, options: Options, **limits: float | None) -> Blueprint:
+    """The blueprint of a scheme, in the size that was chosen or that follows from the signal, a target and a time."""
     field, moments = subject.field, subject.moments
     if options.recipe == "default":
-        sizes = {"width": options.width, "depth": options.depth, "target_db": target_db}
-        return default_blueprint(field, moments, scheme, omega=options.omega, **sizes)
+        sizes = {"width": options.width, "depth": options.depth}
+        return default_blueprint(field, moments, scheme, omega=options.omega, **sizes, **limits)
     width = 256 if options.width is None else options.width
     depth = (5 if is_sound(field) else 11) if options.depth is None else options.depth
     frequencies: dict[str, Any] = get_scheme(scheme).frequencies(options.omega, sound=is_sound(field))

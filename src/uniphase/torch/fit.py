@@ -119,7 +119,7 @@ def fit(model: Any, field: Any = None, /, **options: Any) -> Fit:
     - `seconds`: end after this time, without that of callbacks and of measuring. The rate falls with whichever of time
         and steps is further.
     - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this. With a signal alone, the network
-        has a size that should be enough for it.
+        has a size that should be enough for it, and with `seconds` one that can be trained in that time.
     - `test`: a field to measure at the end, e.g. the same image at a higher resolution.
     - `measure`: whether to evaluate the model at all samples at the end, for the metrics. Default: yes.
     - `moments`: those of the signal, if they are known already.
@@ -174,20 +174,21 @@ def _fit_signal(
     seed: int = 0,
     moments: Moments | None = None,
     target_db: float | None = None,
+    seconds: float | None = None,
     **options: Any,
 ) -> Fit:
     require_omega(omega, [scheme])  # before anything is read
-    require_limits(options.get("seconds"), target_db)
+    require_limits(seconds, target_db)
     require_noise(noise)
     field = as_field(signal, size)
     moments = estimate_moments(field, noise=noise) if moments is None else moments
-    blueprint = default_blueprint(field, moments, scheme, omega=omega, width=width, depth=depth, target_db=target_db)
+    limits, chosen = {"target_db": target_db, "seconds": seconds}, {"omega": omega, "width": width, "depth": depth}
+    blueprint = default_blueprint(field, moments, scheme, **chosen, **limits)
     model = CoordinateMLP(blueprint, device=device, generator=torch.Generator().manual_seed(seed))
     if progress and "callback" not in options:
         options["callback"] = progress_line
-    return _fit_model(
-        model, field, noise=noise, moments=moments, seed=seed, blueprint=blueprint, target_db=target_db, **options
-    )
+    given = {"noise": noise, "moments": moments, "seed": seed, "blueprint": blueprint}
+    return _fit_model(model, field, **given, **limits, **options)
 
 
 def _fit_model(

@@ -131,7 +131,7 @@ def fit(network: Any, terms: Any = None, /, **options: Any) -> Fit:
     - `seconds`: end after this time, without that of compiling, of callbacks and of measuring. The rate falls with
         whichever of time and steps is further.
     - `target_db`: end when the signal-to-noise ratio of the latest steps reaches this. With a signal alone, the network
-        has a size that should be enough for it.
+        has a size that should be enough for it, and with `seconds` one that can be trained in that time.
     - `test`: a field to measure at the end, e.g. the same image at a higher resolution.
     - `measure`: whether to evaluate the network at all samples at the end, for the metrics. Default: yes.
     - `moments`: those of the signal, if they are known already.
@@ -186,21 +186,21 @@ def _fit_signal(
     seed: int = 0,
     moments: Moments | None = None,
     target_db: float | None = None,
+    seconds: float | None = None,
     **options: Any,
 ) -> Fit:
     require_omega(omega, [scheme])  # before anything is read
-    require_limits(options.get("seconds"), target_db)
+    require_limits(seconds, target_db)
     field = as_field(signal, size)
     values = Values(field, moments, noise)
-    blueprint = default_blueprint(
-        field, values.signal_moments, scheme, omega=omega, width=width, depth=depth, target_db=target_db
-    )
+    limits, chosen = {"target_db": target_db, "seconds": seconds}, {"omega": omega, "width": width, "depth": depth}
+    blueprint = default_blueprint(field, values.signal_moments, scheme, **chosen, **limits)
     network = CoordinateMLP(blueprint, key=jax.random.key(seed))
     if progress and "callback" not in options:
         options["callback"] = progress_line
     samples = default_sampling(field, blueprint.parameters) if samples is None else samples
     term = observe(field, samples, values.signal_moments, noise)
-    return _fit_network(network, term, seed=seed, blueprint=blueprint, target_db=target_db, **options)
+    return _fit_network(network, term, seed=seed, blueprint=blueprint, **limits, **options)
 
 
 def observe(field: Field, samples: Sampling, moments: Moments | None = None, noise: float = 0.0) -> Values | Averages:
