@@ -87,9 +87,9 @@ def read_example(name: str) -> tuple[str, str, str]:
 def example_page(name: str) -> str:
     """The page of an example: what it does, its picture, what it prints, and its code."""
     title, text, code = read_example(name)
-    files, parts = ROOT / "docs" / "gallery", [f"# {title}", text]
-    if (files / f"{name}.webp").exists():
-        parts.append(f"![{title}]({name}.webp)")
+    files, parts = ROOT / "docs" / "gallery", [f"# {title}", text, f"![{title}]({name}.webp)"]
+    if not (files / f"{name}.txt").exists():
+        raise SystemExit(f"docs/gallery has no files of examples/{name}.py; run `python docs/make_gallery.py {name}`")
     if (files / f"{name}.wav").exists():
         parts.append(f'<audio controls src="{name}.wav"></audio>')
     if (files / f"{name}.view.html").exists():
@@ -138,8 +138,25 @@ def gather() -> None:
     (PAGES / "gallery" / "index.md").write_text(gallery_page(), encoding="utf-8")
 
 
+def missing() -> list[str]:
+    """What pages show, or the navigation lists, and is not there. Zensical looks at links only."""
+    pages = {path.relative_to(PAGES).as_posix(): path.read_text(encoding="utf-8") for path in PAGES.rglob("*.md")}
+    show = re.compile(r"""(?:!\[[^\]]*\]\(|\ssrc=")([^)"\s]+)""")
+    shown = [
+        (page, os.path.normpath(os.path.join(os.path.dirname(page), goal)))
+        for page, text in pages.items()
+        for goal in show.findall(text)
+        if "://" not in goal
+    ]
+    listed = re.findall(r'"([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    lost = [f"{page} shows {goal}" for page, goal in shown if not (PAGES / goal).exists()]
+    return lost + [f"zensical.toml lists {page}" for page in listed if page not in pages]
+
+
 def build() -> None:
     """Build the site; a link, an anchor or a name that leads nowhere is an error."""
+    if lost := missing():
+        raise SystemExit("\n".join(f"{fault}, which is not there" for fault in lost))
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "-f", str(ROOT / "zensical.toml")]
     subprocess.run(command, cwd=ROOT, check=True)
 

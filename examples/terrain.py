@@ -15,7 +15,7 @@ def mountains(size: int) -> np.ndarray:
     """Heights of a random landscape, whose waves are lower the shorter they are."""
     waves = np.fft.rfft2(np.random.default_rng(3).normal(size=(size, size)))
     steepness = np.hypot(np.fft.fftfreq(size)[:, None], np.fft.rfftfreq(size)) + 1 / size
-    land = np.fft.irfft2(waves / steepness**2.2)
+    land = np.fft.irfft2(waves / steepness**3)
     return 800 + 300 * land / land.std()
 
 
@@ -39,7 +39,7 @@ def main(samples: int = 4000, steps: int = 600, size: int = 200) -> tuple[float,
     axes[1].imshow(found, cmap="terrain", extent=(0, 10, 10, 0))
     axes[1].set(title="heights")
     axes[2].imshow(
-        -slopes.sum(axis=-1) / np.hypot(500, np.linalg.norm(slopes, axis=-1)), cmap="gray", extent=(0, 10, 10, 0)
+        -slopes.sum(axis=-1) / np.hypot(200, np.linalg.norm(slopes, axis=-1)), cmap="gray", extent=(0, 10, 10, 0)
     )
     axes[2].set(title="light from the upper left")
     figure.savefig("terrain.png")

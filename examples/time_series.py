@@ -1,6 +1,6 @@
 """A time series with gaps: python examples/time_series.py
 
-Readings of a tide gauge at irregular times, with outages of some hours and noise of a known size. Scattered samples
+Readings of a tide gauge at irregular times, with outages of two hours and noise of a known size. Scattered samples
 need no grid, and with `noise` the fit ends before it learns the noise.
 """
 
@@ -21,7 +21,7 @@ def main(samples: int = 2500, steps: int | None = None, noise: float = 0.1) -> t
     rng = np.random.default_rng(0)
     hours = np.sort(rng.uniform(0, 14 * 24, samples))
     for outage in rng.uniform(20, 300, 8):
-        hours = hours[(hours < outage) | (hours > outage + 4)]
+        hours = hours[(hours < outage) | (hours > outage + 2)]
     readings = tide(hours) + rng.normal(0, noise, len(hours))
     result = up.fit(up.Points(hours, readings), noise=noise, steps=steps)
 
