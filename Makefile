@@ -45,7 +45,7 @@ docs: venv
 site: $(VENV)/docs
 	$(VENV)/bin/python docs/make_site.py
 
-$(VENV)/docs: $(VENV)/package
+$(VENV)/docs: $(VENV)/tools
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	touch $@
 

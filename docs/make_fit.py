@@ -15,9 +15,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 import uniphase as up
 
-SIZE, WIDTH, STEPS, BATCH = 160, 160, 400, 4096
+SIZE, WIDTH, STEPS, BATCH = 128, 112, 300, 4096
 # The steps after which a frame is drawn: close together at the start, where most happens.
-FRAMES = np.unique(np.round(STEPS * np.linspace(0, 1, 36) ** 2).astype(int))
+FRAMES = np.unique(np.round(STEPS * np.linspace(0, 1, 30) ** 2).astype(int))
 
 
 def networks(photo: up.Grid) -> dict[int, up.CoordinateMLP]:

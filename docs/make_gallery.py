@@ -24,11 +24,12 @@ EXAMPLES, GALLERY = DOCS.parent / "examples", DOCS / "gallery"
 
 # In place of an example's own sizes, where these take minutes.
 SMALLER = {
-    "denoise": {"size": 128, "rounds": 20},
-    "inpaint": {"size": 128, "steps": 400},
-    "tomography": {"size": 64, "steps": 400},
-    "fit_image_torch": {"size": 96, "steps": 400},
-    "train_in_jax_serve_in_torch": {"size": 96, "steps": 300},
+    "denoise": {"size": 96, "rounds": 10},
+    "fit_image_torch": {"size": 64, "steps": 300},
+    "improve_siren_pytorch": {"size": 64, "width": 64},
+    "inpaint": {"size": 96, "steps": 300},
+    "tomography": {"size": 32, "steps": 300},
+    "train_in_jax_serve_in_torch": {"size": 64, "steps": 200},
 }
 # Pictures stand on a light and on a dark page.
 _INK = "#7a828c"

@@ -108,16 +108,16 @@ def wrong_omega() -> Figure:
 
 def best_omega() -> Figure:
     """The test error of three photos over ω₀, and that of uniform-phase."""
-    omegas, figure = np.geomspace(4, 256, 9), plt.figure(figsize=(7.5, 3.8), layout="constrained")
+    omegas, figure = np.geomspace(4, 256, 7), plt.figure(figsize=(7.5, 3.8), layout="constrained")
     ax = figure.subplots()
     for color, name in zip(("C0", "C1", "C2"), ("clock", "camera", "gravel"), strict=True):
-        photo, twice = up.load(name, size=48), up.load(name, size=96)
+        photo, twice = up.load(name, size=32), up.load(name, size=64)
         variance = np.var(twice.values)
 
         def score(blueprints: list[up.Blueprint], photo=photo, twice=twice, variance=variance) -> list[float]:
             networks = [up.CoordinateMLP(blueprint, key=jax.random.key(0)) for blueprint in blueprints]
             rates = [up.Rates.uniform(2e-3)] * len(networks)
-            fits = up.fit_together(networks, photo, rates=rates, steps=600)
+            fits = up.fit_together(networks, photo, rates=rates, steps=300)
             errors = [up.evaluate_network(fit.network, twice).mse for fit in fits]
             return [float(10 * np.log10(variance / error)) for error in errors]
 

@@ -14,7 +14,7 @@ import numpy as np
 import uniphase as up
 
 
-def main(size: int = 128, steps: int = 400, width: int = 64) -> tuple[float, float]:
+def main(size: int = 96, steps: int = 300, width: int = 48) -> tuple[float, float]:
     """The PSNR against the clean photo by the squared and by the absolute error, in dB."""
     clean, rng = up.load("astronaut", size=size), np.random.default_rng(0)
     hit = rng.random(clean.shape) < 0.1

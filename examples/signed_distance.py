@@ -46,7 +46,7 @@ def knot(points: int) -> tuple[np.ndarray, np.ndarray]:
     return line + 0.14 * normals, normals
 
 
-def main(points: int = 20000, steps: int = 400, size: int = 96, width: int = 128) -> float:
+def main(points: int = 20000, steps: int = 300, size: int = 64, width: int = 96) -> float:
     """The mean distance of the points from the surface that was found."""
     places, normals = (jnp.asarray(array, jnp.float32) for array in knot(points))
     moments = up.prescribe_moments(mean=0.4, covariance=0.03, length_scale=[0.3] * 3)  # mostly outside, slopes near 1

@@ -12,7 +12,7 @@ from skimage.transform import resize
 import uniphase as up
 
 
-def main(size: int = 128, steps: int = 400, width: int = 128) -> dict[str, float]:
+def main(size: int = 96, steps: int = 400, width: int = 128) -> dict[str, float]:
     """The SNR on the photo at four times the resolution, in dB."""
     coarse, fine = up.load("brick", size=size), up.load("brick", size=4 * size)
     moments = up.estimate_moments(coarse)

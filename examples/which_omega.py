@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import uniphase as up
 
 
-def main(size: int = 96, steps: int = 300, width: int = 96) -> dict[str, float]:
+def main(size: int = 64, steps: int = 200, width: int = 64) -> dict[str, float]:
     """The PSNR at twice the resolution of the fit, in dB."""
     photo, twice = up.load("camera", size=size), up.load("camera", size=2 * size)
     options = {f"SIREN, ω₀ = {omega}": {"scheme": "sm20", "omega": omega} for omega in (5, 15, 30, 90, 200)}
