@@ -14,6 +14,7 @@ import optax
 from PIL import Image, ImageDraw, ImageFont
 
 import uniphase as up
+from uniphase.signals.paths import atomic_path
 
 SIZE, WIDTH, STEPS, BATCH = 128, 112, 300, 4096
 # The steps after which a frame is drawn: close together at the start, where most happens.
@@ -36,7 +37,7 @@ def networks(photo: up.Grid) -> dict[int, up.CoordinateMLP]:
         updates, state = optimizer.update(gradients, state, network)
         return eqx.apply_updates(network, updates), state
 
-    state, seen = optimizer.init(network), {0: network}
+    state, seen = optimizer.init(eqx.filter(network, eqx.is_array)), {0: network}
     for number, key in enumerate(jax.random.split(jax.random.key(1), STEPS), start=1):
         network, state = step(network, state, key)
         if number in FRAMES:
@@ -66,5 +67,6 @@ if __name__ == "__main__":
     frames = [frame(network, photo, steps) for steps, network in networks(photo).items()]
     durations = [120] * (len(frames) - 1) + [3000]
     path = Path(__file__).with_name("fit.webp")
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0, quality=75, method=6)
+    with atomic_path(path) as whole:
+        frames[0].save(whole, "WEBP", save_all=True, append_images=frames[1:], duration=durations, loop=0, quality=75)
     print(f"{path.name}: {len(frames)} frames, {path.stat().st_size / 1e6:.2f} MB")

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 from PIL import Image
@@ -33,7 +34,7 @@ SMALLER = {
 }
 # Pictures stand on a light and on a dark page.
 _INK = "#7a828c"
-STYLE = {
+STYLE: dict[Any, Any] = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
     "axes.facecolor": "none",
     "legend.frameon": False,

@@ -27,8 +27,8 @@ def main(samples: int = 400, steps: int = 500, width: int = 64) -> tuple[float, 
     points = up.Points(places, truth(places))
     moments = up.prescribe_moments(covariance=0.3, length_scale=[0.15, 0.15])  # about what is expected
     network = up.CoordinateMLP(up.uniform_phase(moments, width=width, depth=2), key=jax.random.key(0))
-    grid = np.asarray(up.grid_positions((128, 128)))
-    pictures = {"truth": truth(grid.reshape(128, 128, 2))}
+    centers = (np.arange(128) + 0.5) / 64 - 1
+    pictures = {"truth": truth(np.stack(np.meshgrid(centers, centers, indexing="ij"), axis=-1))}
     for name, terms in {"points alone": [up.Values(points)], "and the term": [up.Values(points), calm]}.items():
         result = up.fit(network, terms, moments=moments, steps=steps)
         pictures[name] = up.render(result.network, (128, 128))[..., 0]

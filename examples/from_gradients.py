@@ -30,7 +30,7 @@ class Slopes(eqx.Module):
 
 def main(size: int = 64, steps: int = 600, width: int = 128) -> float:
     photo = up.load("camera", size=size)
-    slopes = np.stack(np.gradient(photo.values[..., 0], 2 / size), axis=-1).reshape(-1, 1, 2)
+    slopes = np.stack(list(np.gradient(photo.values[..., 0], 2 / size)), axis=-1).reshape(-1, 1, 2)
     term = Slopes(jnp.asarray(photo.coordinates(), jnp.float32), jnp.asarray(slopes, jnp.float32))
     moments = up.estimate_moments(photo)
     network = up.CoordinateMLP(up.uniform_phase(moments, width=width, depth=3), key=jax.random.key(0))
