@@ -20,6 +20,8 @@ from typing import Any
 import matplotlib.pyplot as plt
 from PIL import Image
 
+from uniphase.signals.paths import atomic_path
+
 DOCS = Path(__file__).parent
 EXAMPLES, GALLERY = DOCS.parent / "examples", DOCS / "gallery"
 
@@ -50,9 +52,11 @@ def run(name: str) -> None:
         plt.close("all")
         for suffix, kept in ((".webp", ".webp"), (".wav", ".wav"), (".html", ".view.html")):
             if Path(name + suffix).exists():
-                shutil.move(name + suffix, GALLERY / (name + kept))
+                with atomic_path(GALLERY / (name + kept)) as whole:
+                    shutil.copyfile(name + suffix, whole)
         if Path(name + ".png").exists():
-            Image.open(name + ".png").save(GALLERY / (name + ".webp"), quality=85, method=6)
+            with atomic_path(GALLERY / (name + ".webp")) as whole:
+                Image.open(name + ".png").save(whole, "WEBP", quality=85, method=6)
     GALLERY.joinpath(name + ".txt").write_text(printed.getvalue(), encoding="utf-8")
 
 

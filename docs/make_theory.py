@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import uniphase as up
+from uniphase.signals.paths import atomic_path
 
 HERE = Path(__file__).parent / "theory"
 
@@ -84,12 +85,12 @@ def moments() -> Figure:
 
 
 def wrong_omega() -> Figure:
-    """A curve through 60 samples, by SIREN at three ω₀ and by uniform-phase, after the same steps."""
+    """A curve through 150 samples, by SIREN at three ω₀ and by uniform-phase, after the same steps."""
 
     def truth(x: np.ndarray) -> np.ndarray:
-        return np.sin(9 * x) * np.exp(-x) + 0.4 * np.sin(23 * x + 1)
+        return np.sin(40 * x) * np.exp(-x / 2) + 0.4 * np.sin(90 * x + 1)
 
-    x, fine = np.sort(np.random.default_rng(0).uniform(-1, 1, 60)), np.linspace(-1, 1, 2000)
+    x, fine = np.sort(np.random.default_rng(0).uniform(-1, 1, 150)), np.linspace(-1, 1, 2000)
     points = up.Points(x, truth(x))
     schemes = {f"SIREN, ω₀ = {omega}": up.sm20((1, 1), width=64, depth=2, omega=omega) for omega in (3, 30, 300)}
     schemes["uniform-phase"] = up.uniform_phase(up.estimate_moments(points), width=64, depth=2)
@@ -102,32 +103,33 @@ def wrong_omega() -> Figure:
         ax.plot(fine, found, color="C0", linewidth=1.2)
         ax.plot(x, truth(x), ".", color="C1")
         error = np.sqrt(np.mean((found - truth(fine)) ** 2))
-        ax.set(title=f"{title}: off by {error:.2f}", ylim=(-3.2, 3.2))
+        ax.set(title=f"{title}: off by {error:.2f}", ylim=(-2.2, 2.2))
     return figure
 
 
 def best_omega() -> Figure:
-    """The test error of three photos over ω₀, and that of uniform-phase."""
-    omegas, figure = np.geomspace(4, 256, 7), plt.figure(figsize=(7.5, 3.8), layout="constrained")
-    ax = figure.subplots()
-    for color, name in zip(("C0", "C1", "C2"), ("clock", "camera", "gravel"), strict=True):
-        photo, twice = up.load(name, size=32), up.load(name, size=64)
-        variance = np.var(twice.values)
-
-        def score(blueprints: list[up.Blueprint], photo=photo, twice=twice, variance=variance) -> list[float]:
-            networks = [up.CoordinateMLP(blueprint, key=jax.random.key(0)) for blueprint in blueprints]
-            rates = [up.Rates.uniform(2e-3)] * len(networks)
-            fits = up.fit_together(networks, photo, rates=rates, steps=300)
-            errors = [up.evaluate_network(fit.network, twice).mse for fit in fits]
-            return [float(10 * np.log10(variance / error)) for error in errors]
-
-        siren = score([up.sm20((2, 1), width=32, depth=3, omega=float(omega)) for omega in omegas])
-        (ours,) = score([up.uniform_phase(up.estimate_moments(photo), width=32, depth=3)])
-        ax.semilogx(omegas, siren, "o-", color=color, label=f"{name}: SIREN")
-        ax.axhline(ours, color=color, linestyle="--", label=f"{name}: uniform-phase")
+    """The test error of two photos over ω₀, one of them in two units, and that of uniform-phase."""
+    signals = {"camera": ("camera", 1.0), "camera in other units": ("camera", 8.0), "clock": ("clock", 1.0)}
+    omegas = np.geomspace(1, 256, 9)
+    figure, ax = plt.subplots(figsize=(8.5, 3.8), layout="constrained")
+    for color, (title, (name, half)) in zip(("C0", "C1", "C2"), signals.items(), strict=True):
+        photo, twice = (up.load(name, size=size, extents=(-half, half)) for size in (32, 64))
+        blueprints = [up.sm20((2, 1), width=32, depth=3, omega=float(omega)) for omega in omegas]
+        ours = up.uniform_phase(up.estimate_moments(photo), width=32, depth=3)
+        scores = [_explained(photo, twice, group) for group in (blueprints, [ours])]
+        ax.semilogx(omegas, scores[0], "o-", color=color, label=f"{title}: SIREN")
+        ax.axhline(scores[1][0], color=color, linestyle="--", label=f"{title}: uniform-phase")
     ax.set(xlabel="ω₀", ylabel="variance explained at twice\nthe resolution, dB", ylim=(-5, None))
-    ax.legend(fontsize="small", ncols=3, loc="lower center")
+    figure.legend(fontsize="small", loc="outside right center")
     return figure
+
+
+def _explained(photo: up.Grid, test: up.Grid, blueprints: list[up.Blueprint]) -> list[float]:
+    """Fit a photo from each blueprint in the same steps, and measure it on another grid, in dB."""
+    networks = [up.CoordinateMLP(blueprint, key=jax.random.key(0)) for blueprint in blueprints]
+    fits = up.fit_together(networks, photo, rates=[up.Rates.uniform(2e-3)] * len(networks), steps=300)
+    errors = [up.evaluate_network(fit.network, test).mse for fit in fits]
+    return [float(10 * np.log10(np.var(test.values) / error)) for error in errors]
 
 
 FIGURES: tuple[Callable[[], Figure], ...] = (phases, depth, moments, wrong_omega, best_omega)
@@ -138,5 +140,6 @@ if __name__ == "__main__":
         if draw.__name__ in (sys.argv[1:] or [figure.__name__ for figure in FIGURES]):
             with plt.rc_context(STYLE):
                 draw().savefig(buffer := io.BytesIO())
-            Image.open(buffer).save(HERE / f"{draw.__name__}.webp", quality=88, method=6)
+            with atomic_path(HERE / f"{draw.__name__}.webp") as whole:
+                Image.open(buffer).save(whole, "WEBP", quality=88, method=6)
             print(draw.__name__, flush=True)

@@ -18,5 +18,8 @@ class RunTimeDocstrings(griffe.Extension):
     def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
         if str(attr.value).partition("(")[0] in MAKERS:
             function = getattr(importlib.import_module(attr.module.path), attr.name)
-            attr.docstring = griffe.Docstring(inspect.getdoc(function) or "", parent=attr)
-            attr.value = f"{attr.name}{inspect.signature(function)}"
+            signature = inspect.signature(function)
+            plain = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+            call = f"{attr.name}{signature.replace(parameters=plain, return_annotation=signature.empty)}"
+            words = f"```python\n{call}\n```\n\n{inspect.getdoc(function)}"
+            attr.docstring, attr.value = griffe.Docstring(words, parent=attr), None

@@ -59,7 +59,7 @@ def main(points: int = 20000, steps: int = 300, size: int = 64, width: int = 96)
     axes[1].plot_trisurf(*corners.T[:2], triangles, corners[:, 2], color="0.8", shade=True)
     for ax, title in zip(axes, (f"{points:,} points", "where the field is 0"), strict=True):
         ax.set(title=title)
-        ax.set_box_aspect((1, 1, 0.6), zoom=1.5)
+        ax.set_box_aspect((1, 1, 0.6), zoom=1.2)
         ax.axis("off")
     figure.savefig("signed_distance.png")
     off = float(jnp.abs(network(places)).mean())

@@ -9,12 +9,14 @@ import matplotlib.pyplot as plt
 import uniphase as up
 
 
-def main(size: int = 64, steps: int = 200, width: int = 64) -> dict[str, float]:
+def main(
+    size: int = 64, steps: int = 200, width: int = 64, omegas: tuple[int, ...] = (5, 15, 30, 90, 200)
+) -> dict[str, float]:
     """The PSNR at twice the resolution of the fit, in dB."""
     photo, twice = up.load("camera", size=size), up.load("camera", size=2 * size)
-    options = {f"SIREN, ω₀ = {omega}": {"scheme": "sm20", "omega": omega} for omega in (5, 15, 30, 90, 200)}
+    options = {f"SIREN, ω₀ = {omega}": {"scheme": "sm20", "omega": omega} for omega in omegas}
     options["uniform-phase"] = {"scheme": "uniform-phase"}
-    figure, axes = plt.subplots(2, 3, figsize=(9, 6.6), layout="constrained")
+    figure, axes = plt.subplots(2, len(options) // 2, figsize=(9, 6.6), layout="constrained")
     found = {}
     for ax, (name, scheme) in zip(axes.flat, options.items(), strict=True):
         result = up.fit(photo, **scheme, width=width, steps=steps, test=twice, samples="points")
