@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import uniphase
+from helpers.browser import CHROMIUM, WITHOUT_BROWSER, open_browser
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = {
@@ -118,3 +119,23 @@ def test_links_between_files_become_links_between_pages(site, source, target, li
 
 def test_the_moving_picture_of_a_fit_is_small():
     assert (ROOT / "docs" / "fit.webp").stat().st_size < 1.5e6
+
+
+def test_the_network_to_play_with_draws_what_its_sliders_say(tmp_path):
+    if CHROMIUM is None:
+        pytest.skip(WITHOUT_BROWSER)
+    text = (ROOT / "docs" / "theory.md").read_text()
+    (piece,) = re.findall(r'<div id="random-network".*?</script>', text, re.S)
+    shutil.copy(ROOT / "docs" / "random-network.js", tmp_path)
+    page = tmp_path / "page.html"
+    page.write_text(f"<!doctype html><html><head><meta charset='utf-8'></head><body>{piece}</body></html>")
+    with open_browser(tmp_path / "chromium") as browser, browser.page(page) as shown:
+        picture = "document.querySelector('canvas').toDataURL()"
+        shown.wait_for("document.querySelector('output').textContent === '13'")
+        before = shown.run(picture)
+        shown.run("document.querySelector('[name=phases]').value = 0")
+        shown.run("document.querySelector('[name=phases]').dispatchEvent(new Event('input', {bubbles: true}))")
+        assert shown.run("[...document.querySelectorAll('output')].map(o => o.textContent)") == ["13", "0 %", "4", "32"]
+        assert shown.run(picture) != before
+        assert shown.messages == []
+        assert [request.rpartition("/")[2] for request in shown.foreign_requests] == ["random-network.js"]
