@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import optax
@@ -92,13 +93,13 @@ def wrong_omega() -> Figure:
 
     x, fine = np.sort(np.random.default_rng(0).uniform(-1, 1, 150)), np.linspace(-1, 1, 2000)
     points = up.Points(x, truth(x))
-    schemes = {f"SIREN, ω₀ = {omega}": up.sm20((1, 1), width=64, depth=2, omega=omega) for omega in (3, 30, 300)}
+    schemes = {f"SIREN, ω₀ = {omega}": up.sm20((1, 1), width=64, depth=2, omega=float(omega)) for omega in (3, 30, 300)}
     schemes["uniform-phase"] = up.uniform_phase(up.estimate_moments(points), width=64, depth=2)
     figure, axes = plt.subplots(2, 2, figsize=(10.5, 5), layout="constrained", sharex=True, sharey=True)
     for ax, (title, blueprint) in zip(axes.flat, schemes.items(), strict=True):
         network = up.CoordinateMLP(blueprint, key=jax.random.key(0))
         network = up.fit(network, points, optimizer=optax.adam(1e-3), steps=1000).network
-        found = np.asarray(network(fine[:, None].astype(np.float32)))[:, 0]
+        found = np.asarray(network(jnp.asarray(fine[:, None], jnp.float32)))[:, 0]
         ax.plot(fine, truth(fine), color="0.6", linewidth=3, alpha=0.5)
         ax.plot(fine, found, color="C0", linewidth=1.2)
         ax.plot(x, truth(x), ".", color="C1")

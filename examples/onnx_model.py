@@ -4,6 +4,7 @@ The exported model needs neither uniphase nor JAX: positions go in, channels com
 runtime for ONNX. This one asks it for a small part of the photo only.
 """
 
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import onnxruntime
@@ -23,7 +24,7 @@ def main(size: int = 96, steps: int = 300, width: int = 96) -> float:
     (colors,) = session.run(None, {"positions": positions.reshape(-1, 2)})
     colors = np.asarray(colors).reshape(200, 280, 3)
 
-    difference = float(np.abs(colors - np.asarray(result.network(positions))).max())
+    difference = float(np.abs(colors - np.asarray(result.network(jnp.asarray(positions)))).max())
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
     for ax, title, picture in zip(axes, ("the fit", "a part, by onnxruntime"), (result.render(), colors), strict=True):
         ax.imshow(picture.clip(0, 1))

@@ -4,6 +4,7 @@ Readings of a tide gauge at irregular times, with outages of two hours and noise
 need no grid, and with `noise` the fit ends before it learns the noise.
 """
 
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -26,7 +27,7 @@ def main(samples: int = 2500, steps: int | None = None, noise: float = 0.1) -> t
     result = up.fit(up.Points(hours, readings), noise=noise, steps=steps)
 
     fine = np.linspace(hours[0], hours[-1], 4000)
-    curve = np.asarray(result.network(fine[:, None].astype(np.float32)))[:, 0]
+    curve = np.asarray(result.network(jnp.asarray(fine[:, None], jnp.float32)))[:, 0]
     figure, ax = plt.subplots(figsize=(11, 3.2), layout="constrained")
     ax.plot(hours / 24, readings, ".", markersize=2, color="0.6", label="readings")
     ax.plot(fine / 24, tide(fine), color="C0", linewidth=1, label="truth")

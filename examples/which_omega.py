@@ -14,7 +14,7 @@ def main(
 ) -> dict[str, float]:
     """The PSNR at twice the resolution of the fit, in dB."""
     photo, twice = up.load("camera", size=size), up.load("camera", size=2 * size)
-    options = {f"SIREN, ω₀ = {omega}": {"scheme": "sm20", "omega": omega} for omega in omegas}
+    options = {f"SIREN, ω₀ = {omega}": {"scheme": "sm20", "omega": float(omega)} for omega in omegas}
     options["uniform-phase"] = {"scheme": "uniform-phase"}
     figure, axes = plt.subplots(2, len(options) // 2, figsize=(9, 6.6), layout="constrained")
     found = {}
