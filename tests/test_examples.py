@@ -60,7 +60,7 @@ def test_terrain(main):
 
 
 def test_time_series(main):
-    error, noise = main("time_series", samples=600, steps=100)
+    error, noise = main("time_series", samples=1500, steps=150)
     assert error < 5 * noise  # zero is off by a metre
 
 
