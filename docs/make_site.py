@@ -28,6 +28,11 @@ ELSEWHERE = {
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
+def listed() -> list[str]:
+    """The pages of the navigation. What it does not list is a draft, and not on the site."""
+    return re.findall(r'"([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))
+
+
 def place(path: str) -> str | None:
     """Where the site has a file of the repository; `None` if it is not on the site."""
     parts = PurePosixPath(path)
@@ -37,8 +42,9 @@ def place(path: str) -> str | None:
         return f"gallery/{parts.stem}.md"
     if parts.parent.as_posix() == "results/figures" and parts.suffix == ".png":
         return path
-    if parts.parts[0] == "docs" and not parts.name.startswith("make_"):
-        return parts.relative_to("docs").as_posix()
+    if parts.parts[0] == "docs" and not parts.name.startswith(("make_", "run_time")):
+        target = parts.relative_to("docs").as_posix()
+        return target if parts.suffix != ".md" or target in listed() else None
     return None
 
 
@@ -148,9 +154,8 @@ def missing() -> list[str]:
         for goal in show.findall(text)
         if "://" not in goal
     ]
-    listed = re.findall(r'"([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))
     lost = [f"{page} shows {goal}" for page, goal in shown if not (PAGES / goal).exists()]
-    return lost + [f"zensical.toml lists {page}" for page in listed if page not in pages]
+    return lost + [f"zensical.toml lists {page}" for page in listed() if page not in pages]
 
 
 def build() -> None:
