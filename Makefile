@@ -4,7 +4,7 @@ VENV := .venv
 # One known build for the tests; users have any that the extra `torch` allows.
 TORCH ?= torch==2.13.0
 
-.PHONY: venv fit test lint bench docs clean
+.PHONY: venv fit test lint bench docs site clean
 
 venv: $(VENV)/tools
 
@@ -35,9 +35,19 @@ lint: venv
 bench: venv
 	$(VENV)/bin/python benchmarks/speed.py
 
+# The pages that are written from code, and then the site.
 docs: venv
 	$(VENV)/bin/python docs/make_schemes.py
 	$(VENV)/bin/python docs/make_doctor.py
+	$(MAKE) site
+
+# The site alone, in build/site. A link that leads nowhere is an error.
+site: $(VENV)/docs
+	$(VENV)/bin/python docs/make_site.py
+
+$(VENV)/docs: $(VENV)/tools
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .cache build

@@ -31,8 +31,9 @@ report.healthy  # False
 ```
 
 It accepts what `uniphase.initialize` does: modules of Equinox and Flax nnx, plain functions, and pairs
-`(apply, params)` of Flax linen and Haiku ([the guide](guide.md#in-flax-haiku-and-equinox)). The model's own program is
-followed, and what was read is compared with it layer by layer. For a model that cannot be read, list its layers:
+`(apply, params)` of Flax linen and Haiku ([how](initialization.md#in-flax-haiku-and-equinox)). The model's own
+program is followed, and what was read is compared with it layer by layer. For a model that cannot be read, list its
+layers:
 
 ```python
 import jax.numpy as jnp

@@ -1,4 +1,10 @@
-"""Fit an image in PyTorch, with nothing to tune: python examples/fit_image_torch.py"""
+"""An image in PyTorch: python examples/fit_image_torch.py
+
+The same in PyTorch, with nothing to tune, and without JAX. The model may be any module of yours that maps positions to
+channels; this one is drawn from a blueprint.
+"""
+
+import sys
 
 import torch
 
@@ -14,10 +20,11 @@ def main(size: int = 128, steps: int | None = None) -> float:
     network = upt.CoordinateMLP(blueprint, generator=torch.Generator().manual_seed(0))  # or any module of yours
 
     def show(progress: up.Progress) -> None:
-        print(f"step {progress.step:4d}  {progress.psnr_db:.2f} dB PSNR", flush=True)
+        print(f"step {progress.step:4d}  {progress.psnr_db:.2f} dB PSNR", end="\r", file=sys.stderr, flush=True)
 
     result = upt.fit(network, field, moments=moments, blueprint=blueprint, steps=steps, callback=show)
     result.save("camera.uniphase")
+    result.plot().savefig("fit_image_torch.png")
     assert result.metrics is not None
     psnr = result.metrics.psnr_db
     print(f"{psnr:.2f} dB PSNR after {result.steps} steps; wrote camera.uniphase")

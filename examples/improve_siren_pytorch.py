@@ -1,5 +1,11 @@
-"""Take siren-pytorch's network and improve it with one line: python examples/improve_siren_pytorch.py"""
+"""One line for siren-pytorch: python examples/improve_siren_pytorch.py
 
+A network of the package siren-pytorch, trained by a plain loop; and the same after `initialize_`, which reads which
+layers, sines and ω a model has and draws them anew.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
 import torch
 from siren_pytorch import SirenNet
 
@@ -7,8 +13,8 @@ import uniphase as up
 import uniphase.torch as upt
 
 
-def fit(network: torch.nn.Module, field: up.Grid, steps: int) -> float:
-    """A plain loop with Adam, the same for both; the PSNR after it."""
+def fit(network: torch.nn.Module, field: up.Grid, steps: int) -> np.ndarray:
+    """A plain loop with Adam, the same for both; the picture after it."""
     x = torch.tensor(field.coordinates(), dtype=torch.float32)
     y = torch.tensor(field.flat_values(), dtype=torch.float32)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-4)  # SIREN's rate
@@ -18,19 +24,25 @@ def fit(network: torch.nn.Module, field: up.Grid, steps: int) -> float:
         loss.backward()
         optimizer.step()
     with torch.no_grad():
-        return up.evaluate(network(x).reshape(field.values.shape).numpy(), field).psnr_db
+        return network(x).reshape(field.values.shape).numpy()
 
 
 def main(size: int = 128, steps: int = 300, width: int = 128) -> tuple[float, float]:
     field = up.load("camera", size=size)
     torch.manual_seed(0)
     network = SirenNet(dim_in=2, dim_hidden=width, dim_out=1, num_layers=5)
-    before = fit(network, field, steps)
+    pictures = {"siren-pytorch as it comes": fit(network, field, steps)}
 
     network = SirenNet(dim_in=2, dim_hidden=width, dim_out=1, num_layers=5)
     upt.initialize_(network, up.estimate_moments(field))  # the line
-    after = fit(network, field, steps)
+    pictures["with one line of uniphase"] = fit(network, field, steps)
 
+    figure, axes = plt.subplots(1, 2, figsize=(8, 4.2), layout="constrained")
+    for ax, (title, picture) in zip(axes, pictures.items(), strict=True):
+        ax.imshow(picture, cmap="gray", vmin=0, vmax=1)
+        ax.set(title=title, xticks=[], yticks=[])
+    figure.savefig("improve_siren_pytorch.png")
+    before, after = (up.evaluate(picture, field).psnr_db for picture in pictures.values())
     print(f"siren-pytorch as it comes:   {before:.2f} dB PSNR after {steps} steps")
     print(f"with one line of uniphase:   {after:.2f} dB PSNR after {steps} steps")
     return before, after

@@ -6,6 +6,7 @@ fitted nor counted, and the network fills them in. Beside it stands scikit-image
 
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image, ImageDraw
 from skimage.restoration import inpaint_biharmonic
@@ -34,17 +35,20 @@ def psnr_of_missing(picture: np.ndarray, clean: up.Grid, missing: np.ndarray) ->
 def main(name: str = "camera", size: int = 256, seed: int = 0, steps: int | None = None) -> dict[str, dict[str, float]]:
     """The PSNR of the missing pixels, in dB, by each method."""
     clean, found = up.load(name, size=size), {}
-    for holes in (random_holes, text_over):
+    figure, axes = plt.subplots(2, 3, figsize=(9, 6.4), layout="constrained")
+    for row, holes in zip(axes, (random_holes, text_over), strict=True):
         missing = holes(clean.shape)
         known = replace(clean, values=np.where(missing[..., None], np.nan, clean.values))
         result = up.fit(known, seed=seed, steps=steps, progress=False)
         biharmonic = inpaint_biharmonic(clean.values, missing, channel_axis=-1)
-        found[holes.__name__] = {
-            "uniphase": psnr_of_missing(result.render(), clean, missing),
-            "biharmonic": psnr_of_missing(biharmonic, clean, missing),
-        }
+        pictures = {"uniphase": result.render(), "biharmonic": biharmonic}
+        found[holes.__name__] = {by: psnr_of_missing(picture, clean, missing) for by, picture in pictures.items()}
+        for ax, (title, picture) in zip(row, {"known": known.values, **pictures}.items(), strict=True):
+            ax.imshow(picture, cmap="gray", vmin=0, vmax=1)
+            ax.set(title=title, xticks=[], yticks=[])
         numbers = ", ".join(f"{method} {psnr:.2f} dB" for method, psnr in found[holes.__name__].items())
         print(f"{name}, {holes.__name__.replace('_', ' ')} ({missing.mean():.0%} missing): {numbers}")
+    figure.savefig("inpaint.png")
     return found
 
 

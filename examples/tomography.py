@@ -5,6 +5,7 @@ network to the readings. Beside it stand filtered back-projection and SART, both
 """
 
 import jax
+import matplotlib.pyplot as plt
 import numpy as np
 from skimage.data import shepp_logan_phantom
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
@@ -47,10 +48,16 @@ def main(size: int = 128, views: int = 30, seed: int = 0, steps: int = 1500) -> 
         "uniphase": up.render(result.network, (size, size), average=True)[..., 0],
     }
     found = {}
-    for method, picture in pictures.items():
+    figure, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
+    axes[0].imshow(sinogram, cmap="gray", aspect="auto")
+    axes[0].set(title=f"readings of {views} views", xticks=[], yticks=[])
+    for ax, (method, picture) in zip(axes[1:], pictures.items(), strict=True):
+        ax.imshow(picture, cmap="gray", vmin=0, vmax=0.5)
+        ax.set(title=method, xticks=[], yticks=[])
         ssim = np.asarray(structural_similarity(phantom, picture, data_range=1.0))
         found[method] = (float(peak_signal_noise_ratio(phantom, picture, data_range=1.0)), float(ssim))
         print(f"{views} views, {method:<26}{found[method][0]:.2f} dB PSNR, SSIM {found[method][1]:.3f}")
+    figure.savefig("tomography.png")
     return found
 
 

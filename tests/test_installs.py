@@ -168,6 +168,9 @@ def test_the_extras_are_those_of_the_documentation():
         "distributed",
         "all",
         "dev",
+        "docs",
     ]
     everything = {r.name for r in asked_by_the_project(["all"])}
-    assert everything == {r.name for extra in extras if extra != "dev" for r in asked_by_the_project([extra])}
+    assert everything == {
+        r.name for extra in extras if extra not in ("dev", "docs") for r in asked_by_the_project([extra])
+    }

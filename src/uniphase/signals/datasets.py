@@ -40,6 +40,7 @@ _SIGNALS = {
 }
 
 SIGNAL_NAMES: tuple[str, ...] = tuple(_SIGNALS)
+"""The signals that `load` knows by name."""
 
 
 @overload

@@ -235,6 +235,7 @@ class Points:
 
 
 Field = Grid | Points
+"""What a network is fitted to: a `Grid` or `Points`."""
 
 
 def axis_coordinates(n: int, extent: Extent, align: Align) -> Float[np.ndarray, " n"]:

@@ -72,6 +72,7 @@ class Cells(eqx.Module):
         return math.prod(self.shape)
 
     def draw(self, key: PRNGKeyArray, indices: Int[Array, " n"]) -> Float[Array, "n in_size"]:
+        """A random position inside each of some cells."""
         return self._centers(indices) + self._shifts(key, (len(indices), len(self.shape)))
 
     def draw_opposite(
@@ -114,6 +115,7 @@ class Boxes(eqx.Module):
         return len(self.low)
 
     def draw(self, key: PRNGKeyArray, indices: Int[Array, " n"]) -> Float[Array, "n in_size"]:
+        """A random position inside each of some boxes."""
         low, high = self.low[indices], self.high[indices]
         return low + (high - low) * jax.random.uniform(key, low.shape, low.dtype)
 
@@ -152,6 +154,7 @@ class Rays(eqx.Module):
         return len(self.starts)
 
     def draw(self, key: PRNGKeyArray, indices: Int[Array, " n"]) -> Float[Array, "n in_size"]:
+        """A random position on each of some rays."""
         return self.draw_several(key, indices, 1)[:, 0]
 
     def draw_several(
@@ -190,6 +193,7 @@ class Gaussians(eqx.Module):
         return len(self.centers)
 
     def draw(self, key: PRNGKeyArray, indices: Int[Array, " n"]) -> Float[Array, "n in_size"]:
+        """A random position around each of some centres."""
         centers, std = self.centers[indices], self.std[indices]
         return centers + std * jax.random.normal(key, centers.shape, centers.dtype)
 

@@ -116,6 +116,7 @@ SCHEMES: dict[str, Scheme] = {
         Scheme("gelu", gelu, "Glorot & Bengio 2010", "zero"),
     )
 }
+"""Every initialization by its name, as `uniform-phase`, with its paper and a `blueprint` to call."""
 
 
 def get_scheme(name: str) -> Scheme:
