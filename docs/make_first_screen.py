@@ -1,6 +1,6 @@
 """The first picture of the README: one photo by SIREN at three ω₀ and by uniphase, with equal networks and steps.
 
-    python docs/make_first_screen.py     four fits of a minute or two each, then docs/first-screen.png
+    python docs/make_first_screen.py     four fits of a minute or two each, then docs/first-screen.webp
 
 SIREN is trained as is common: by Adam at 5e-4. Its rate falls as that of the default rule does.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 import uniphase as up
 
-PICTURE = Path(__file__).resolve().with_name("first-screen.png")
+PICTURE = Path(__file__).resolve().with_name("first-screen.webp")
 OMEGAS = (3.0, 30.0, 300.0)
 # The detail: the face, as rows and columns.
 ROWS, COLUMNS = slice(20, 220), slice(130, 330)
@@ -24,13 +24,13 @@ def main() -> None:
     ours = up.fit(field)
     adam = replace(ours.recipe, optimizer="adam", learning_rate=5e-4)
     fits = {f"SIREN, ω₀ = {omega:g}": up.fit(field, scheme="siren", omega=omega, recipe=adam) for omega in OMEGAS}
-    fits["uniphase, nothing to choose"] = ours
+    fits["uniphase, untuned"] = ours
     figure, axes = plt.subplots(2, len(fits) + 1, figsize=(3 * (len(fits) + 1), 6.6), layout="constrained")
     columns = [("the photo", np.asarray(field.values), f"{field.shape[1]} × {field.shape[0]} pixels")]
     for name, fit in fits.items():
         assert fit.metrics is not None
-        caption = f"PSNR {fit.metrics.psnr_db:.1f} dB, SSIM {fit.metrics.ssim:.3f}\n{fit.seconds:.0f} s"
-        print(name, caption.replace("\n", ", "), f"{fit.steps} steps", flush=True)
+        caption = f"PSNR {fit.metrics.psnr_db:.1f} dB, SSIM {fit.metrics.ssim:.3f}"
+        print(name, caption, f"{fit.steps} steps in {fit.seconds:.0f} s", sep=", ", flush=True)
         columns.append((name, fit.render(), caption))
     for (title, picture, caption), (whole, detail) in zip(columns, axes.T, strict=True):
         whole.imshow(np.clip(picture, 0, 1))

@@ -89,9 +89,7 @@ def test_the_ten_lines_that_read_a_file_are_the_tested_ones():
 @pytest.mark.parametrize(
     "page",
     [
-        *sorted(
-            path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if path.name != "models.md"
-        ),
+        *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
         *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "results/report.md"),
     ],
 )
