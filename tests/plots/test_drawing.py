@@ -18,9 +18,11 @@ def test_nothing_is_left_of_a_figure_that_cannot_be_written(tmp_path, monkeypatc
 
 def test_matplotlib_is_loaded_when_a_figure_is_drawn_and_without_a_window():
     modules = "uniphase.plots.preview, uniphase.plots.comparison, uniphase.plots.diagnosis"
-    check = f"import sys, {modules}; print('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout == "False\n"
-    assert "matplotlib.pyplot" not in sys.modules
+    drawn = "uniphase.plots.drawing.new_figure(2.0, 2.0)"
+    check = (
+        f"import sys, {modules}; print('matplotlib' in sys.modules); {drawn}; print('matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout == "False\nFalse\n"
 
 
 def test_losses_that_scatter_around_zero_are_averaged():

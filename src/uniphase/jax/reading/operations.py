@@ -253,7 +253,7 @@ def _recognized(table: Any, candidates: Candidates, index: np.ndarray) -> Signal
     fits = []
     for (factor, shift), signal in candidates:
         probes = np.asarray((factor * PROBES + shift).astype(table.dtype), np.float64)
-        for name, function in _FUNCTIONS.items():
+        for name, function in _functions().items():
             tolerance = max(1e-5, 16 * epsilon, GELU_TOLERANCE if name == "gelu" else 0.0)
             error = np.abs(function(probes) - found).max()
             if error < tolerance:
@@ -296,10 +296,12 @@ def _sines_and_cosines(parts: Sequence[Signal], shape: tuple[int, ...]) -> Signa
     return Signal.of(Activation("sincos", sine.argument), size, np.arange(size).reshape(shape))
 
 
-_FUNCTIONS = {
-    **{name: entry.value for name, entry in ACTIVATIONS.items() if entry.outputs == 1 and name != "linear"},
-    "cos": np.cos,
-}
+def _functions() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """All activations that are known by now, and the cosine, which is a sine of another phase."""
+    known = {name: entry.value for name, entry in ACTIVATIONS.items() if entry.outputs == 1 and name != "linear"}
+    return {**known, "cos": np.cos}
+
+
 _RULES: dict[str, Callable[[Any, Sequence[Any]], Value]] = {
     **{"mul": _scale(1), "div": _scale(-1), "neg": _negative, "add": _sum(1), "add_any": _sum(1), "sub": _sum(-1)},
     **{"dot_general": _dot_general, "concatenate": _concatenate},
