@@ -13,7 +13,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,9 +52,7 @@ def in_child(work: Callable[[], object], directory: Path, logs: Path, patience: 
     return wait(patience)
 
 
-def start_child(
-    work: Callable[[], object], directory: Path, logs: Path
-) -> tuple[int, Callable[[float], Ended]]:
+def start_child(work: Callable[[], object], directory: Path, logs: Path) -> tuple[int, Callable[[float], Ended]]:
     """Start a child; return its process and a function that waits for it, at most for some seconds."""
     sys.stdout.flush()
     pid = os.fork()
@@ -127,21 +124,13 @@ def complaint(ended: Ended) -> str | None:
 
 
 def _talk(ended: Ended) -> str | None:
-    lines = [line for line in ended.err.splitlines() if line.strip() and not line.startswith("uniphase: note: ")]
+    """Libraries in C print warnings of their own, which cannot be kept from the terminal; ours is a single line."""
+    lines = [line for line in ended.err.splitlines() if line.startswith("uniphase: ")]
+    lines = [line for line in lines if not line.startswith("uniphase: note: ")]
     if ended.code == 0:
         return f"prints {lines[0]!r}" if lines else None
-    if len(lines) != 1 or not lines[0].startswith("uniphase: "):
-        return f"exit code {ended.code} with {len(lines)} lines: {' / '.join(lines)[:200]!r}"
+    if len(lines) != 1 or not ended.err.rstrip("\n").endswith(lines[0]):
+        return f"exit code {ended.code}, but the last of the output is {ended.err[-200:]!r}"
     if not lines[0].isprintable():
         return f"prints control characters: {lines[0]!r}"
     return None
-
-
-def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether something becomes true within some time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True

@@ -43,9 +43,7 @@ def _trial(seed: int, whole: list[Specimen], work: Path, logs: Path) -> Trial:
     return Trial(seed, specimen.group, read, what)
 
 
-def _mutated(
-    rng: np.random.Generator, specimen: Specimen, whole: list[Specimen]
-) -> tuple[str, str, dict[str, bytes]]:
+def _mutated(rng: np.random.Generator, specimen: Specimen, whole: list[Specimen]) -> tuple[str, str, dict[str, bytes]]:
     """The name of a mutation, that of the file that is read, and the files."""
     files = dict(specimen.files)
     target = sorted(files)[rng.integers(len(files))]

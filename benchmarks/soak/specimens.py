@@ -129,7 +129,9 @@ def _write_contained(name: str, codec: str, wave: np.ndarray) -> None:
         stream.layout, stream.bit_rate = "stereo", 64_000
         frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(wave.T), format="fltp", layout="stereo")
         frame.sample_rate = 48000
-        resampler = av.AudioResampler(stream.format, "stereo", 48000, frame_size=stream.codec_context.frame_size or None)
+        resampler = av.AudioResampler(
+            stream.format, "stereo", 48000, frame_size=stream.codec_context.frame_size or None
+        )
         for part in (*resampler.resample(frame), *resampler.resample(None)):
             container.mux(stream.encode(part))
         container.mux(stream.encode(None))
@@ -165,10 +167,16 @@ def _arrays() -> list[Specimen]:
     nibabel.save(nibabel.Nifti2Image((9 * values).astype(np.int16), np.eye(4)), "second.nii")
     found = _loose("array", ["array.npy", "bytes.npy", "one.npz", "packed.npz"])
     found += _loose("scan", ["scan.nii", "scan.nii.gz", "second.nii"])
-    found.append(Specimen("mask", "bytes.npy", {"bytes.npy": Path("bytes.npy").read_bytes()}, _mask(np.zeros((9, 12), np.uint16))))
+    found.append(
+        Specimen(
+            "mask", "bytes.npy", {"bytes.npy": Path("bytes.npy").read_bytes()}, _mask(np.zeros((9, 12), np.uint16))
+        )
+    )
     for version in (2, 3):
         name = f"store{version}.zarr"
-        zarr.create_array(name, shape=values.shape, dtype=values.dtype, chunks=(3, 3, 7), zarr_format=version)[...] = values
+        zarr.create_array(name, shape=values.shape, dtype=values.dtype, chunks=(3, 3, 7), zarr_format=version)[...] = (
+            values
+        )
         found.append(Specimen("zarr", name, _tree(name), _MOMENTS))
     return found
 
