@@ -48,7 +48,7 @@ def scratch() -> Iterator[Path]:
 
 def in_child(work: Callable[[], object], directory: Path, logs: Path, patience: float = PATIENCE) -> Ended:
     """Run something in a forked child, in a directory. Its output is written to files in `logs`."""
-    begin, wait = start_child(work, directory, logs)
+    _, wait = start_child(work, directory, logs)
     return wait(patience)
 
 

@@ -1,4 +1,4 @@
-"""Fits of a second, of four kinds of signal, as the command line does them: what they leave, and whether it is right."""
+"""Fits of a second, of four kinds of signal, by the command line: what they leave, and whether it is right."""
 
 import contextlib
 import functools

@@ -46,6 +46,7 @@ app = App(
         uniphase view photo.uniphase
     """,
     version=_version,
+    suppress_keyboard_interrupt=False,  # which would end in silence
 )
 for command in (fit, render, view, export, info, compare, diagnose, moments, schemes, reproduce, report):
     app.command(command)

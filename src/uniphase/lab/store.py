@@ -124,7 +124,8 @@ def _require_kinds(content: Mapping[str, Any]) -> None:
 def _arrays(path: Path) -> Mapping[str, np.ndarray]:
     with (
         reading(path, "the arrays of a record", "remove it with its JSON file, and the run is computed again"),
-        np.load(path, allow_pickle=False) as file,
+        path.open("rb") as stream,  # which NumPy leaves open if it is no archive
+        np.load(stream, allow_pickle=False) as file,
     ):
         return dict(file)
 
