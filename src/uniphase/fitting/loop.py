@@ -122,7 +122,7 @@ class Checkpoint:
                 f"{self.path}: a checkpoint of another run (network, data or settings differ); remove it, or repeat "
                 "what it was made with"
             )
-        numbers = header.get("numbers")
+        numbers: Any = header.get("numbers")
         if not _are_numbers(numbers, len(losses)):
             raise ValueError(f"{self.path}: a damaged checkpoint (its numbers are {numbers}); remove it")
         losses[...] = stored

@@ -303,7 +303,7 @@ def _moments(
     mean: list, covariance: list, structure_tensor: list, epsilon: float | list[float] = 0.0, **_: Any
 ) -> Moments:
     ridge = tuple(map(float, epsilon)) if isinstance(epsilon, list) else float(epsilon)
-    arrays = [np.array(numbers, np.float64) for numbers in (mean, covariance, structure_tensor)]
-    if [array.ndim for array in arrays] != [1, 2, 2]:
-        raise ValueError(f"its moments have the shapes {', '.join(str(array.shape) for array in arrays)}")
-    return Moments(*arrays, ridge)
+    first, second, slopes = (np.array(numbers, np.float64) for numbers in (mean, covariance, structure_tensor))
+    if (first.ndim, second.ndim, slopes.ndim) != (1, 2, 2):
+        raise ValueError(f"its moments have the shapes {first.shape}, {second.shape} and {slopes.shape}")
+    return Moments(first, second, slopes, ridge)
