@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def drive(store: str, address: str | None) -> None:
 
     runs = sweep_runs()
     experiment = Experiment("soak", "none", (lambda *_: runs,), lambda *_: [], lambda *_: {})
-    where = {"workers": WORKERS} if address is None else {"address": address}
+    where: dict[str, Any] = {"workers": WORKERS} if address is None else {"address": address}
     reproduce(experiment, "quick", 1, Store(store), engine="dask", **where)
 
 
@@ -107,11 +108,10 @@ class Cluster(contextlib.AbstractContextManager):
         self.driver = self._popen(sys.executable, str(script))
 
     def _popen(self, *command: str) -> subprocess.Popen:
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        options: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": ROOT}
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        return subprocess.Popen(
-            command, **quiet, cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, start_new_session=True
-        )
+        environment = os.environ | {"PYTHONPATH": path}
+        return subprocess.Popen(command, **options, env=environment, start_new_session=True)
 
     def _start(self, role: str, *words: str) -> None:
         command = [sys.executable, "-m", f"distributed.cli.dask_{role}", *words, "--no-dashboard"]
