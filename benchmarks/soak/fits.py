@@ -120,7 +120,7 @@ def attempt(seed: int) -> Trial:
     from uniphase.fitting.plan import Diverged
 
     kind, field = draw_field(seed)
-    steps = {} if field.values.size < SMALL and seed % 3 == 0 else {"steps": STEPS}
+    steps: dict[str, Any] = {} if field.values.size < SMALL and seed % 3 == 0 else {"steps": STEPS}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -200,7 +200,11 @@ def _tables() -> list[Specimen]:
 class _Kept(SingleRun):
     """A run whose record is read; it is never computed."""
 
-    kind, label = "kept", "kept"  # pyright: ignore[reportAssignmentType]
+    kind = "kept"
+
+    @property
+    def label(self) -> str:
+        return "kept"
 
     def effective(self) -> dict[str, Any]:
         return {"width": 8, "rate": 0.5, "signal": {"name": "camera"}}
