@@ -77,6 +77,8 @@ def _be_child(work: Callable[[], object], directory: Path, logs: Path) -> None:
     code = 70
     try:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a soak in the background ignores it, or under nohup
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         for name, target in (("out", 1), ("err", 2)):
             stream = os.open(logs / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(stream, target)
