@@ -25,8 +25,9 @@ def _trial(seed: int, small: Fits) -> Trial:
     directory = small.fresh(kind)
     phases = []
     for again in range(int(rng.integers(1, 3))):
+        moment = rng.uniform(0, small.seconds(kind))
         pid, wait = small.start(kind, directory, *(["--resume"] if again else []))
-        time.sleep(rng.uniform(0, small.seconds(kind)))
+        time.sleep(moment)
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         ended = wait(PATIENCE)

@@ -112,11 +112,10 @@ def _clock(rng: np.random.Generator, kind: str, small: Fits) -> tuple[str, str |
 def _two_fits(rng: np.random.Generator, kind: str, small: Fits) -> tuple[str, str | None]:
     """Of the same command, started at about the same time."""
     directory = small.fresh(kind)
-    small.reference(kind)
-    waits = []
+    pause, waits = rng.uniform(0, 0.5 * small.seconds(kind)), []
     for log in ("first", "second"):
         waits.append(small.start(kind, directory, log=log)[1])
-        time.sleep(rng.uniform(0, 0.5 * small.seconds(kind)))
+        time.sleep(pause)
     ends = [wait(PATIENCE) for wait in waits]
     failures = [_ended_in_a_line(ended, "") for ended in ends]
     good = sum(ended.code == 0 for ended in ends)
@@ -132,8 +131,9 @@ def _signalled(number: signal.Signals) -> Scenario:
     def scenario(rng: np.random.Generator, kind: str, small: Fits) -> tuple[str, str | None]:
         directory = small.fresh(kind)
         old = _older(kind, directory) if rng.random() < 0.5 else {}
+        moment = 0.05 + rng.uniform(0, small.seconds(kind))
         pid, wait = small.start(kind, directory, *(["--force"] if old else []))
-        time.sleep(0.05 + rng.uniform(0, small.seconds(kind)))
+        time.sleep(moment)
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         ended = wait(PATIENCE)
