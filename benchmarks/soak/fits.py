@@ -150,7 +150,9 @@ def _complaint(field: Any, result: Any, finite: bool) -> str | None:
     known = known[~np.isnan(known).any(axis=1)]
     variance = float(np.square(known - known.mean()).mean())
     rounding = 4 * float(np.finfo(np.float32).eps) * float(np.abs(known).max())
-    if metrics.mse > 1.001 * variance + rounding**2:
+    # After a few steps, each on some of the samples, a network knows the mean no better than these do.
+    slack = 1.01 if result.steps == STEPS else 1.001
+    if metrics.mse > slack * variance + rounding**2:
         size = f"{result.steps} steps, {result.blueprint.parameters} parameters, {result.sampling}"
         return f"SNR {metrics.snr_db:.2f} dB, error {metrics.mse:.3g}, variance {variance:.3g} ({size})"
     return None
