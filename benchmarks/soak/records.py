@@ -1,5 +1,6 @@
 """Trials, their records in a file with a JSON line for each batch, and the page that is written from them."""
 
+import functools
 import json
 import subprocess
 from collections import Counter
@@ -154,6 +155,10 @@ def _plain(text: str) -> str:
     return "`" + " ".join(text.split()).replace("`", "'")[:300] + "`"
 
 
+@functools.cache
 def _commit() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=9", "--exclude=*"]
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
+    """The commit of what is tried, as it was at the start; the records themselves may have changed."""
+    git = ["git", "-C", str(ROOT)]
+    head = subprocess.run([*git, "rev-parse", "--short=9", "HEAD"], capture_output=True, text=True).stdout.strip()
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "src", "benchmarks/soak"]).returncode
+    return (head or "unknown") + ("-dirty" if changed else "")
