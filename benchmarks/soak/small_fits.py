@@ -23,7 +23,13 @@ from .children import Ended, in_child, scratch, start_child
 SIGNALS = {"image": "photo.png", "sound": "sound.wav", "volume": "volume.npy", "points": "points.csv"}
 _OPTIONS = ["--width", "16", "--depth", "1", "--steps", "600"]
 _EXTRA = {"points": ["--coordinates", "x,y", "--values", "z"]}
-_IMPORTED = ("uniphase.cli.app", "uniphase.training.fit", "uniphase.plots.preview", "matplotlib.backends.backend_agg")
+_IMPORTED = (
+    "uniphase.cli.app",
+    "uniphase.cli.running",
+    "uniphase.training.fit",
+    "uniphase.plots.preview",
+    "matplotlib.backends.backend_agg",
+)
 # Waiting for a fit that takes a second on an idle machine.
 PATIENCE = 300.0
 
@@ -86,7 +92,7 @@ class Fits:
             for name, value in (("dir", str(self.cache)), ("max_size", -1)):
                 jax.config.update(f"jax_compilation_cache_{name}", value)
             jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-            importlib.import_module("uniphase.cli.fit").run.__kwdefaults__["checkpoint_seconds"] = 0.0
+            importlib.import_module("uniphase.cli.running").run.__kwdefaults__["checkpoint_seconds"] = 0.0
             before()
             main(arguments(kind, *more))
 

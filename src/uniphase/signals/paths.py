@@ -71,7 +71,7 @@ def remove_leftovers(path: FilePath) -> None:
     path = Path(path)
     for leftover in path.parent.glob(f"{_beginning(path)}-*"):
         pid, process = leftover.name.split("-")[2:4]
-        if process != _PROCESS and (int(pid) == os.getpid() or not _is_running(int(pid))):
+        if process != _PROCESS if int(pid) == os.getpid() else not _is_running(int(pid)):
             leftover.unlink(missing_ok=True)
 
 
