@@ -68,9 +68,9 @@ class Batch:
         )
 
 
-def read_batches(path: Path = RECORDS) -> list[Batch]:
+def read_batches(path: Path | None = None) -> list[Batch]:
     """All records. A last line that was cut off by a kill is left out."""
-    batches = []
+    path, batches = path or RECORDS, []
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
             batches.append(Batch(**json.loads(line)))
@@ -79,8 +79,9 @@ def read_batches(path: Path = RECORDS) -> list[Batch]:
     return batches
 
 
-def append(batch: Batch, path: Path = RECORDS) -> None:
+def append(batch: Batch, path: Path | None = None) -> None:
     """Add a record. A line that was cut off is ended first, so that it takes no other with it."""
+    path = path or RECORDS
     path.parent.mkdir(exist_ok=True)
     whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
     with path.open("a") as stream:
