@@ -50,10 +50,12 @@ def soak(part: Part, seconds: float) -> int:
                     trials.append(trial)
                     if trial.failure is not None:
                         print(f"  seed {trial.seed}, {trial.kind}: {trial.failure}", flush=True)
+                    if time.monotonic() > end:
+                        break
             if trials:
                 append(Batch.of(part.name, trials, time.monotonic() - begun))
             failed, done = failed + sum(trial.failure is not None for trial in trials), done + len(trials)
-            if time.monotonic() > end or len(trials) < len(seeds):
+            if len(trials) < len(seeds) or time.monotonic() > end:
                 break
     print(f"  {done} trials, {failed} failed", flush=True)
     return failed

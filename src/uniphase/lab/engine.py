@@ -201,7 +201,7 @@ def _result(future: "Future", group: list[Run]) -> Any:
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
-    from distributed.comm import CommClosedError
+    from distributed.comm.core import CommClosedError
 
     try:
         return future.result()
