@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 # What a command may take. A busy machine must not make a hang of a slow start, so it is the time of the processor.
 SECONDS, BYTES = 10.0, 2 << 30
-# A child that sleeps uses no processor.
+# A child that sleeps uses no processor: so long it may.
 PATIENCE = 60.0
 # Address space, far above what may be used, so that the machine is safe from what does not hold to that.
 ADDRESSES = 8 << 30
@@ -61,7 +61,7 @@ def start_child(work: Callable[[], object], directory: Path, logs: Path) -> tupl
     descriptor = os.pidfd_open(pid)
 
     def wait(patience: float) -> Ended:
-        ended, _, _ = select.select([descriptor], [], [], patience)
+        ended = _ends(descriptor, pid, patience)
         if not ended:
             os.kill(pid, signal.SIGKILL)
         _, status, used = os.wait4(pid, 0)
@@ -71,6 +71,17 @@ def start_child(work: Callable[[], object], directory: Path, logs: Path) -> tupl
         return Ended(code, out, err, used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss)
 
     return pid, wait
+
+
+def _ends(descriptor: int, pid: int, patience: float) -> bool:
+    """Whether a child ends before it has slept for so long. One that waits for a busy processor does not sleep."""
+    slept, step = 0.0, min(1.0, patience)
+    while slept < patience:
+        if select.select([descriptor], [], [], step)[0]:
+            return True
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        slept += 0.0 if state == "R" else step
+    return False
 
 
 def _be_child(work: Callable[[], object], directory: Path, logs: Path) -> None:
