@@ -4,7 +4,7 @@ VENV := .venv
 # One known build for the tests; users have any that the extra `torch` allows.
 TORCH ?= torch==2.13.0
 
-.PHONY: venv fit test lint bench docs site clean
+.PHONY: venv fit test lint bench soak docs site clean
 
 venv: $(VENV)/tools
 
@@ -34,6 +34,10 @@ lint: venv
 
 bench: venv
 	$(VENV)/bin/python benchmarks/speed.py
+
+# For minutes, or for as long as it is told: HOURS=8 make soak.
+soak: venv
+	$(VENV)/bin/python -m benchmarks.soak
 
 # The pages that are written from code, and then the site.
 docs: venv

@@ -1,3 +1,4 @@
+import signal
 import subprocess
 import sys
 
@@ -5,6 +6,7 @@ import pytest
 
 from uniphase.cli import main
 from uniphase.cli.app import app
+from uniphase.signals.fields import Grid
 
 COMMANDS = [
     "fit",
@@ -140,3 +142,24 @@ def test_a_package_that_is_no_extra_is_a_traceback(monkeypatch):
     monkeypatch.setattr("uniphase.cli.app.main", fail)
     with pytest.raises(ModuleNotFoundError, match="nothing"):
         main([])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_in_any_phase_is_one_line(run, monkeypatch, number):
+    """Also the end of a batch job and a closed terminal."""
+    before = signal.getsignal(number)
+    monkeypatch.setattr("uniphase.cli.subjects.load", lambda *_, **__: signal.raise_signal(number))
+    code, out, err = run("moments", "camera")
+    assert (code, out, err) == (130, "", "uniphase: interrupted\n")
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_that_is_ignored_stays_so(run, monkeypatch):
+    """As under nohup."""
+    load = lambda *_, **__: signal.raise_signal(signal.SIGHUP) or Grid([[0.0], [1.0]])  # noqa: E731
+    monkeypatch.setattr("uniphase.cli.subjects.load", load)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run("moments", "camera")[0] == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,6 +1,8 @@
 import json
 
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
 from helpers.small import names, save_drawn
 from uniphase.signals.fields import Grid
@@ -49,3 +51,17 @@ def test_what_is_no_network_is_refused_in_one_line(run, here, arguments, message
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.startswith(f"uniphase: {message}")
     assert names(here) == before
+
+
+def test_info_spells_out_control_characters(run):
+    save_drawn("a.uniphase", Grid([[0.0], [1.0], [0.5]]))
+    tensors, metadata = load_file("a.uniphase"), safe_open("a.uniphase", "numpy").metadata()
+    header = json.loads(metadata["uniphase"])
+    header["training"] = {"signal": "\x1b]0;title\x07"}
+    header["blueprint"]["scheme"] = "\x1b[2J"
+    save_file(tensors, "a.uniphase", {"uniphase": json.dumps(header)})
+    code, out, err = run("info", "a.uniphase")
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    assert r"signal: \x1b]0;title\x07" in out

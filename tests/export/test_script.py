@@ -76,3 +76,11 @@ def test_the_script_has_ten_lines():
     }
     assert len(lines - {1}) == 10  # without the docstring
     assert os.path.getsize("a.py") < 2000
+
+
+def test_the_name_of_a_file_is_no_code(here):
+    name = '""";print("code");"""\\.uniphase'
+    save_drawn(name, load("camera", size=8))
+    export_network(name, "a.py")
+    rendered(here / "a.py")  # prints nothing
+    assert name in ast.get_docstring(ast.parse((here / "a.py").read_text()))

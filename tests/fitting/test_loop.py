@@ -4,10 +4,12 @@ import pytest
 
 from helpers.fits import FIELD, assert_identical, interrupted, network
 from helpers.interrupts import Interrupt
+from uniphase.fitting.loop import Checkpoint, State
 from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.moments import estimate_moments
 from uniphase.recipe import Recipe
 from uniphase.signals.fields import Grid
+from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import fit
 from uniphase.training.terms import Values
 
@@ -62,3 +64,22 @@ def test_the_losses_are_not_copied(monkeypatch):
     fit(network(), FIELD, steps=30)
     assert [len(losses) for losses in seen] == [30, 30, 30]
     assert all(losses is seen[0] for losses in seen)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        {"identity": "a"},
+        {"identity": "a", "numbers": {"step": "10"}},
+        {"identity": "a", "numbers": {"step": 21}},
+        {"identity": "a", "numbers": {"step": 10, "best": None}},
+        {"identity": "a", "numbers": {"step": 10, "path": 1}},
+    ],
+)
+def test_a_checkpoint_with_other_numbers_is_refused(tmp_path, header):
+    arrays = {"weight": np.ones(3)}, {"mean": np.zeros(3)}, np.zeros(20)
+    TreeFiles().save(tmp_path / "a", arrays, header)
+    message = "a damaged checkpoint .its numbers are" if header else "a checkpoint of another run"
+    with pytest.raises(ValueError, match=f"a: {message}"):
+        Checkpoint(tmp_path / "a", 1.0, "a", TreeFiles()).restore(State(*arrays[:2]), arrays[2])

@@ -1,5 +1,6 @@
 import dataclasses
 import gc
+import importlib
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import jax
 import pytest
 
 from helpers.fakes import Sum
+from uniphase.lab import engine
 from uniphase.lab.engine import estimate, faster_together, groups, reproduce, select, worker_environments
 from uniphase.lab.experiment import Experiment
 from uniphase.lab.experiments import get_experiment
@@ -181,6 +183,18 @@ def test_the_time_left_is_known_from_records_or_measured(tmp_path, sums, monkeyp
 def test_contradictory_arguments_are_refused(arguments, message, tmp_path, sums):
     with pytest.raises(ValueError, match=message):
         reproduce(experiment(sums), "quick", **({"seeds": 1, "store": Store(tmp_path)} | arguments))
+
+
+@pytest.mark.parametrize("error", ["concurrent.futures.CancelledError", "distributed.comm.CommClosedError"])
+def test_a_scheduler_that_is_gone_is_one_line(error, sums):
+    module, _, name = error.rpartition(".")
+
+    class Lost:
+        def result(self):
+            raise getattr(importlib.import_module(module), name)
+
+    with pytest.raises(OSError, match="the scheduler of the cluster is gone; start it and the same command again"):
+        engine._result(Lost(), sums[:1])
 
 
 def test_a_refused_address_leaves_no_client_behind(tmp_path, sums):

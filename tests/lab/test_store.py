@@ -113,3 +113,24 @@ def test_without_duckdb_there_is_csv(tmp_path, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert not write_tables([record(run, {})], tmp_path / "a.csv", tmp_path / "a.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:50], lambda data: b"text", lambda data: b"PK" + data[4:]])
+def test_damaged_arrays_say_what_to_remove(tmp_path, run, damage):
+    store = Store(tmp_path)
+    store.put(record(run, {}, {"terms": np.arange(5)}))
+    (path,) = (tmp_path / "records").glob("*.npz")
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"\.npz: cannot be read as the arrays of a record .* remove it"):
+        store.get(run).load()
+
+
+@pytest.mark.parametrize(
+    "entry", [{"metrics": 5}, {"provenance": {}}, {"work": "1"}, {"arrays": [1]}, {"arrays": {"a": "b"}}]
+)
+def test_a_packed_record_of_another_kind_is_refused(tmp_path, run, entry):
+    pack([record(run, {})], tmp_path / PACKED)
+    line = json.loads((tmp_path / PACKED).read_text()) | entry
+    (tmp_path / PACKED).write_text(json.dumps(line) + "\n")
+    with pytest.raises(ValueError, match=r"records\.jsonl, line 1: not a record .*; remove that line"):
+        list(Store(tmp_path).records())

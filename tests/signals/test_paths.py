@@ -1,12 +1,14 @@
 import errno
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from uniphase.signals.files import read, write
-from uniphase.signals.paths import WriteError, atomic_path, stem_of, suffix_of
+from uniphase.signals.paths import WriteError, atomic_path, remove_leftovers, stem_of, suffix_of
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.wav", "a.npy"])
@@ -79,3 +81,32 @@ def test_a_path_that_cannot_be_written(tmp_path):
 )
 def test_stems_and_suffixes(path, stem, suffix):
     assert (stem_of(path), suffix_of(path)) == (stem, suffix)
+
+
+def test_the_next_write_removes_what_a_kill_left(tmp_path):
+    """But not what another process is still writing."""
+    script = (
+        "import os, signal, sys; from uniphase.signals.paths import atomic_path\n"
+        "with atomic_path(sys.argv[1]) as temporary:\n"
+        "    temporary.write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    for name in ("a.txt", "b.txt"):
+        subprocess.run([sys.executable, "-c", script, str(tmp_path / name)], check=False)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["half", "half"]
+    with atomic_path(tmp_path / "a.txt") as outer, atomic_path(tmp_path / "a.txt") as inner:
+        outer.write_text("1")
+        inner.write_text("2")
+    assert (tmp_path / "a.txt").read_text() == "1"
+    assert len(list(tmp_path.iterdir())) == 2  # with what was left of b.txt
+    remove_leftovers(tmp_path / "b.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are not looked for elsewhere")
+def test_a_process_that_runs_keeps_its_temporary_file(tmp_path):
+    with atomic_path(tmp_path / "a.txt") as mine:
+        mine.touch()
+        start, _, _, token = mine.name.rsplit("-", 3)
+        other = tmp_path / f"{start}-{os.getppid()}-0000-{token}"
+        other.touch()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [other.name, "a.txt"]

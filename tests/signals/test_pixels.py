@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from helpers.images import png_chunk, random_pixels, stored_integers, write_png16
 from uniphase.signals.files import read
@@ -327,3 +327,15 @@ def test_damaged_metadata_do_not_matter(tmp_path):
     exif = b"Exif\0\0II*\0\x08\0\0\0\x09\0"  # says that it holds nine entries, and holds none
     Image.fromarray(random_pixels(16, 24)).save(path, exif=exif)
     assert image(path).shape == (16, 24)
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.gif", "a.tif"])
+def test_no_program_is_run_on_what_calls_itself_an_image(tmp_path, monkeypatch, name):
+    """Pillow opens PostScript by its content, and gives it to Ghostscript."""
+    called = []
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_: called.append(1))
+    lines = ["%!PS-Adobe-3.0 EPSF-3.0", "%%BoundingBox: 0 0 20 20", "%%EndComments", "showpage", ""]
+    (tmp_path / name).write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=f"{name}: cannot be read as a"):
+        read(tmp_path / name)
+    assert called == []

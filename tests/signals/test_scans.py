@@ -1,3 +1,4 @@
+import gzip
 import re
 import sys
 
@@ -143,3 +144,20 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
         ModuleNotFoundError, match=r'a.nii: needs the package nibabel; pip install "uniphase\[scans\]"$'
     ):
         scan(tmp_path / "a.nii")
+
+
+@pytest.mark.parametrize("name", ["a.nii", "a.nii.gz"])
+def test_a_small_file_that_declares_gigabytes_takes_none(tmp_path, name):
+    """Before they are read, nibabel would set aside as many bytes as are declared."""
+    save(tmp_path / "a.nii", VALUES)
+    patch(tmp_path / "a.nii", dim=[3, 30_000, 30_000, 3, 1, 1, 1, 1])
+    content = (tmp_path / "a.nii").read_bytes()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.raises(ValueError, match=r"\(its header declares 10,800,000,000 bytes, which it cannot hold\)"):
+        scan(tmp_path / name)
+
+
+def test_units_that_mean_nothing_are_millimetres(tmp_path):
+    save(tmp_path / "a.nii", VALUES)
+    patch(tmp_path / "a.nii", xyzt_units=4)
+    assert scan(tmp_path / "a.nii").spacing == (1.0, 2.0, 3.0)

@@ -305,3 +305,18 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match=message):
         write_clip(tmp_path / "a.mp4")
     assert video(tmp_path / "a.gif").shape == (8, 24, 32)
+
+
+@pytest.mark.parametrize(
+    "playlist",
+    [
+        "ffconcat version 1.0\nfile other.mp4\n",
+        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nother.mp4\n#EXT-X-ENDLIST\n",
+    ],
+)
+def test_a_file_has_no_other_file_read(tmp_path, playlist):
+    """FFmpeg knows a playlist by its content, and follows it."""
+    write_clip(tmp_path / "other.mp4")
+    (tmp_path / "a.mp4").write_text(playlist)
+    with pytest.raises(ValueError, match=r"a\.mp4: cannot be read as a video"):
+        video(tmp_path / "a.mp4")

@@ -11,7 +11,7 @@ from uniphase.initialization.schemes import sm20
 from uniphase.jax.files import load_network, save_network
 from uniphase.jax.network import CoordinateMLP
 from uniphase.signals.fields import Grid
-from uniphase.storage.network_file import NetworkFile
+from uniphase.storage.network_file import NetworkFile, write_tensors
 from uniphase.training.checkpoints import load_state, save_state
 
 FIELD = Grid(np.random.default_rng(0).uniform(size=(6, 8, 3)))
@@ -118,3 +118,22 @@ def test_a_full_disk_leaves_the_old_state(owner, name, failure, tmp_path, monkey
         save_state(path, np.ones(3), {})
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "tensors", "message"),
+    [
+        ({"leaves": 5, "header": {}}, {"0": np.zeros(3)}, "'int' object is not iterable"),
+        ({"leaves": ["float64[3] at "], "header": 5}, {"0": np.zeros(3)}, "'int' object is not iterable"),
+        ({"leaves": ["float64[3] at "], "header": {}}, {"1": np.zeros(3)}, "'0'"),
+        (
+            {"leaves": ["float64[3] at "], "header": {}},
+            {"0": np.zeros(4)},
+            "it declares .*3., but has .*4.",
+        ),
+    ],
+)
+def test_a_damaged_state_is_refused_in_one_line(tmp_path, metadata, tensors, message):
+    write_tensors(tmp_path / "a", tensors, "uniphase-state", metadata)
+    with pytest.raises(ValueError, match=f"a: cannot be read as a training state .{message}"):
+        load_state(tmp_path / "a", np.zeros(3))

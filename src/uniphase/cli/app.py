@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError, CycloptsPanel, UnusedCliTokensError
 from .compare import compare
 from .diagnose import diagnose
 from .export import export
-from .failures import explain
+from .failures import explain, printable
 from .fit import fit
 from .info import info
 from .moments import moments
@@ -46,6 +46,7 @@ app = App(
         uniphase view photo.uniphase
     """,
     version=_version,
+    suppress_keyboard_interrupt=False,  # which would end in silence
 )
 for command in (fit, render, view, export, info, compare, diagnose, moments, schemes, reproduce, report):
     app.command(command)
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. Errors that the user can fix are printed in one line, without a traceback."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = lambda message, *_: print(f"uniphase: note: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *_: print(f"uniphase: note: {printable(str(message))}", file=sys.stderr)
         try:
             app(sys.argv[1:] if arguments is None else arguments)
         except BrokenPipeError:  # the reader of the pipe has gone; what is still buffered must not fail at exit

@@ -3,6 +3,7 @@
 import os
 
 from . import terminal
+from .failures import printable
 from .options import Json, NetworkPath
 
 
@@ -30,15 +31,14 @@ def info(file: NetworkPath, /, *, json: Json = False) -> None:
     medium = "" if content.medium is None else f", {content.medium}"
     stored = "" if content.stored is None else f", stored as {content.stored}"
     bits = "" if content.bits is None else f", hidden weights in {content.bits} bits"
-    print(f"{file}: {count:,} bytes{bits}\n\n{content.blueprint}\n")
-    print(
-        f"domain: {shape} on {terminal.ranges(domain.extents)}{order}, {domain.align}, {domain.sampling}{medium}"
-        f"{stored}"
-    )
+    print(f"{file}: {count:,} bytes{bits}\n")
+    print(printable(f"{content.blueprint}\n", keep="\n"))
+    where = f"{shape} on {terminal.ranges(domain.extents)}{order}, {domain.align}, {domain.sampling}{medium}{stored}"
+    print(printable(f"domain: {where}"))
     if content.moments is not None:
         print(content.moments)
     print()
     terminal.print_metrics(metrics)
     print()
     for name, value in {**training, "versions": content.versions}.items():
-        print(f"{name}: {terminal.words(value)}")
+        print(printable(f"{name}: {terminal.words(value)}"))

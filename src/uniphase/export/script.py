@@ -63,9 +63,9 @@ def make_script(path: str, target: Path, file: NetworkFile[Any]) -> str:
     domain = file.domain
     shape = domain.shape or _shape_of_box(domain.extents)
     return _SCRIPT.format(
-        name=Path(path).name,
+        name=_quoted(Path(path).name),
         size=" × ".join(map(str, shape)),
-        array=f"{target.stem}.npy",
+        array=_quoted(f"{target.stem}.npy"),
         network=os.path.relpath(path, target.parent),
         types=_TYPES,
         layers=_layers(file.blueprint),
@@ -74,6 +74,11 @@ def make_script(path: str, target: Path, file: NetworkFile[Any]) -> str:
         parts=1 + math.prod(shape) // 4096,
         shape=(*shape, file.blueprint.out_size),
     )
+
+
+def _quoted(name: str) -> str:
+    """A name that is part of a string in the script, which it must not end."""
+    return repr(name)[1:-1].replace('"', '\\"')
 
 
 def _layers(blueprint: Blueprint) -> str:

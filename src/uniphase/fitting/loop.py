@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..signals.paths import FilePath
+from ..signals.paths import FilePath, remove_leftovers
 
 _NUMBERS = ("step", "seconds", "rate_scale", "best", "latest", "retreats")
 
@@ -111,16 +111,22 @@ class Checkpoint:
 
     def restore(self, like: State, losses: np.ndarray) -> State:
         """The state of the file, if there is one; its losses are copied into `losses`."""
-        if self.path is None or not Path(self.path).exists():
+        if self.path is None:
+            return like
+        remove_leftovers(self.path)
+        if not Path(self.path).exists():
             return like
         (parameters, optimizer, stored), header = self.files.load(self.path, (like.parameters, like.optimizer, losses))
-        if header["identity"] != self.identity:
+        if header.get("identity") != self.identity:
             raise ValueError(
                 f"{self.path}: a checkpoint of another run (network, data or settings differ); remove it, or repeat "
                 "what it was made with"
             )
+        numbers: Any = header.get("numbers")
+        if not _are_numbers(numbers, len(losses)):
+            raise ValueError(f"{self.path}: a damaged checkpoint (its numbers are {numbers}); remove it")
         losses[...] = stored
-        return State(parameters, optimizer, **header["numbers"])
+        return State(parameters, optimizer, **numbers)
 
     def write_if_due(self, state: State, losses: np.ndarray) -> None:
         if self.path is not None and time.perf_counter() - self._written > self.seconds:
@@ -134,6 +140,14 @@ class Checkpoint:
         arrays = state.parameters, state.optimizer, losses
         self.files.save(self.path, arrays, {"identity": self.identity, "numbers": numbers})
         self._written = time.perf_counter()
+
+
+def _are_numbers(numbers: Any, steps: int) -> bool:
+    """Whether these are the numbers of a state, as `Checkpoint` writes them."""
+    if not (isinstance(numbers, dict) and "step" in numbers and numbers.keys() <= set(_NUMBERS)):
+        return False
+    whole = all(type(numbers.get(name, 0)) is int for name in ("step", "retreats"))
+    return whole and 0 < numbers["step"] <= steps and all(isinstance(x, int | float) for x in numbers.values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -164,6 +164,10 @@ def _plan_from_dict(entries: Mapping[str, Any]) -> LayerPlan:
     if known["role"] not in get_args(Role):
         raise ValueError(f"role is {known['role']!r}; it must be one of {', '.join(get_args(Role))}")
     get_activation(known["activation"])
+    if not all(type(known[name]) is int and known[name] > 0 for name in ("rows", "columns")):
+        raise ValueError(f"a layer has {known['rows']!r} rows and {known['columns']!r} columns; these are counted")
+    if not isinstance(known.get("omega", 1.0), int | float) or not isinstance(known.get("trainable", True), bool):
+        raise ValueError(f"a layer has omega {known.get('omega')!r} and trainable {known.get('trainable')!r}")
     weight, bias = distribution_from_dict(known["weight"]), known["bias"]
     return LayerPlan(**{**known, "weight": weight, "bias": None if bias is None else distribution_from_dict(bias)})
 

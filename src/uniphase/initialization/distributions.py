@@ -169,7 +169,11 @@ def distribution_from_dict(entries: Mapping[str, Any]) -> Distribution:
     if missing := keys - set(entries):
         numbers = sorted(set(entries) - {"law"})
         raise ValueError(f"the law {name} has the numbers {numbers}; it must have {sorted(missing)}")
-    return known[name](**{key: _tuples(entries[key]) for key in keys})
+    numbers = {field.name: _tuples(entries[field.name]) for field in dataclasses.fields(known[name])}
+    for field in dataclasses.fields(known[name]):
+        if field.type is float and isinstance(numbers[field.name], tuple):
+            raise ValueError(f"{field.name} of the law {name} is {numbers[field.name]}; it must be a number")
+    return known[name](**numbers)
 
 
 def as_matrix(array: ArrayLike) -> Matrix:
@@ -198,4 +202,8 @@ def _format(value: Any) -> str:
 
 
 def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return tuple(map(_tuples, value))
+    if not isinstance(value, int | float):
+        raise ValueError(f"a law has {value!r} in place of a number")
+    return value

@@ -198,10 +198,17 @@ def _distributed(
 
 
 def _result(future: "Future", group: list[Run]) -> Any:
+    from concurrent.futures import CancelledError
+
     from distributed import KilledWorker
+    from distributed.comm.core import CommClosedError
 
     try:
         return future.result()
+    except (CancelledError, CommClosedError) as error:
+        raise OSError(
+            "the scheduler of the cluster is gone; start it and the same command again, which keeps what is stored"
+        ) from error
     except KilledWorker as error:
         raise OSError(
             f"{group[0].label}: several workers died while computing it; look into their logs, as it may need more "

@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from ..signals.paths import atomic_path
+from ..signals.paths import atomic_path, reading
 from .runs import Record, Run, identify
 
 _HEADER = [field.name for field in fields(Record) if field.name != "load"]
 PACKED = "records.jsonl"
 # The arrays kept in a packed record. Losses and images are left out.
 _KEPT = ("spectrum",)
+
+_Load = Callable[[], Mapping[str, np.ndarray]]
 
 
 def require_directory(name: str, path: str | os.PathLike[str]) -> Path:
@@ -87,34 +89,50 @@ class Store:
     @functools.cached_property
     def _packed(self) -> Mapping[str, Record]:
         path = self.directory / PACKED
-        lines = path.read_text().splitlines() if path.exists() else []
+        lines = path.read_bytes().splitlines() if path.exists() else []
         records = [
-            _parse(line, f"{path}, line {number}", "that line", lambda content: _kept_arrays(content["arrays"]))
-            for number, line in enumerate(lines, 1)
+            _parse(line, f"{path}, line {number}", "that line", _kept_arrays) for number, line in enumerate(lines, 1)
         ]
         return {record.identity: record for record in records}
 
     def _read(self, path: Path) -> Record:
-        return _parse(path.read_text(), str(path), "it", lambda content: _arrays(path.with_suffix(".npz")))
+        arrays = functools.partial(_arrays, path.with_suffix(".npz"))
+        return _parse(path.read_bytes(), str(path), "it", lambda content: arrays)
 
 
-def _parse(text: str, place: str, remove: str, load: Callable[[Mapping[str, Any]], Mapping[str, np.ndarray]]) -> Record:
+def _parse(text: bytes, place: str, remove: str, loader: Callable[[Mapping[str, Any]], _Load]) -> Record:
     try:
         content = json.loads(text)
-        return Record(**{name: content[name] for name in _HEADER}, load=lambda: load(content))
-    except (ValueError, KeyError, TypeError) as error:
+        _require_kinds(content)
+        return Record(**{name: content[name] for name in _HEADER}, load=loader(content))
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
             f"{place}: not a record ({error!r}); remove {remove}, and the run is computed again"
         ) from error
 
 
+def _require_kinds(content: Mapping[str, Any]) -> None:
+    """Raise an error if an entry is not of the kind that is written, or is not there."""
+    kinds = {"identity": str, "kind": str, "config": dict, "metrics": dict, "seconds": int | float, "cost": str}
+    for name, kind in (kinds | {"work": int, "provenance": dict}).items():
+        if not isinstance(content[name], kind):
+            raise ValueError(f"{name} is {content[name]!r}")
+    if "device" not in content["provenance"]:  # by which the times of runs are told apart
+        raise ValueError("its provenance has no device")
+
+
 def _arrays(path: Path) -> Mapping[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as file:
+    with (
+        reading(path, "the arrays of a record", "remove it with its JSON file, and the run is computed again"),
+        path.open("rb") as stream,  # which NumPy leaves open if it is no archive
+        np.load(stream, allow_pickle=False) as file,
+    ):
         return dict(file)
 
 
-def _kept_arrays(content: Mapping[str, Any]) -> Mapping[str, np.ndarray]:
-    return {name: np.asarray(values) for name, values in content.items()}
+def _kept_arrays(content: Mapping[str, Any]) -> _Load:
+    arrays = {name: np.asarray(values, np.float64) for name, values in content["arrays"].items()}
+    return lambda: arrays
 
 
 def pack(records: Sequence[Record], path: Path) -> None:

@@ -11,12 +11,18 @@ from jaxtyping import Float
 from .paths import FilePath
 from .sources import require_package
 
+# What FFmpeg may take a file for, whatever its suffix. A playlist would have it read other files.
+_READ = {
+    "format_whitelist": "aac,asf,avi,flac,flv,m4v,matroska,mov,mp3,mpeg,mpegts,ogg,wav,webm",
+    "protocol_whitelist": "file",
+}
+
 
 @contextlib.contextmanager
 def open_container(path: FilePath, mode: str = "r") -> Iterator[Any]:
     """An open container of PyAV, with `plain_errors`."""
     av = require_package("av", "video", path)
-    with plain_errors(), av.open(os.fspath(path), mode) as container:
+    with plain_errors(), av.open(os.fspath(path), mode, options=_READ if mode == "r" else {}) as container:
         yield container
 
 

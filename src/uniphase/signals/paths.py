@@ -1,14 +1,19 @@
 """Paths: files that cannot be read raise one clear error, and files are written whole or not at all."""
 
 import contextlib
+import hashlib
 import os
 import secrets
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 from PIL import Image
 
 FilePath = str | os.PathLike[str]
+
+# Tells this process from one before it that had the same number, as the only ones of two containers do.
+_PROCESS = secrets.token_hex(4)
 
 
 def suffix_of(path: FilePath) -> str:
@@ -33,7 +38,7 @@ def atomic_path(path: FilePath) -> Iterator[Path]:
 
     It lies in the same directory and has the same suffix. If the block fails, the temporary file is removed; an error
     of the system, such as a full disk, is raised as a `WriteError`. A file that was at `path` before is untouched
-    until the new one is complete, even if the process is killed.
+    until the new one is complete, even if the process is killed; what that leaves is removed by the next write.
 
     !!! example
         ```python
@@ -46,7 +51,8 @@ def atomic_path(path: FilePath) -> Iterator[Path]:
         raise FileNotFoundError(f"{path}: there is no directory {path.parent}; make it first")
     if path.is_dir():
         raise IsADirectoryError(f"{path}: a directory; pass the path of a file")
-    temporary = path.with_name(f".uniphase-{secrets.token_hex(8)}{path.suffix}")
+    remove_leftovers(path)
+    temporary = path.with_name(f"{_beginning(path)}-{os.getpid()}-{_PROCESS}-{secrets.token_hex(4)}{path.suffix}")
     try:
         yield temporary
         with temporary.open("rb+") as stream:
@@ -58,6 +64,33 @@ def atomic_path(path: FilePath) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def remove_leftovers(path: FilePath) -> None:
+    """Remove temporary files for `path` of processes on this machine that were killed while they wrote it."""
+    path = Path(path)
+    for leftover in path.parent.glob(f"{_beginning(path)}-*"):
+        pid, process = leftover.name.split("-")[2:4]
+        if process != _PROCESS if int(pid) == os.getpid() else not _is_running(int(pid)):
+            leftover.unlink(missing_ok=True)
+
+
+def _beginning(path: Path) -> str:
+    """How the names of temporary files for a path begin: of this machine, as processes of others cannot be seen."""
+    place = f"{socket.gethostname()}/{path.name}".encode("utf-8", "surrogateescape")
+    return f".uniphase-{hashlib.sha256(place).hexdigest()[:16]}"
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":  # where the same call would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user
+        pass
+    return True
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import tifffile
@@ -21,6 +22,9 @@ from PIL import Image, ImageOps, TiffImagePlugin as tiff
 from PIL.ImageFile import ImageFile
 
 TIFFS = (".tif", ".tiff")
+
+# All that Pillow may take a file for. It tries many more, whatever the suffix says, and runs Ghostscript on some.
+_FORMATS = ("AVIF", "BMP", "DIB", "GIF", "JPEG", "JPEG2000", "MPO", "PNG", "TGA", "TIFF", "WEBP")
 
 
 def decode(path: str, notes: list[str]) -> list[np.ndarray]:
@@ -34,7 +38,7 @@ def decode(path: str, notes: list[str]) -> list[np.ndarray]:
         warnings.filterwarnings("ignore", module=r"PIL\.")  # about metadata; a lack of pixels is an error
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
-            with open(path, "rb") as stream, Image.open(stream) as file:  # by name, Pillow scrambles turned TIFFs
+            with open(path, "rb") as stream, open_image(stream) as file:  # by name, Pillow scrambles turned TIFFs
                 if not isinstance(file, tiff.TiffImageFile):
                     return [_first_frame(path, file, notes)]
                 pages = None if _misread(file) else _pillow_pages(path, file, notes)
@@ -43,6 +47,12 @@ def decode(path: str, notes: list[str]) -> list[np.ndarray]:
                 raise ValueError("its format is not known") from error
             pages = None
         return _stack(path, _tifffile_pages(path, notes) if pages is None else pages, notes)
+
+
+def open_image(source: str | IO[bytes]) -> ImageFile:
+    """An image that Pillow opens, if it is in a format that is nothing but pixels."""
+    Image.init()
+    return Image.open(source, formats=[name for name in _FORMATS if name in Image.OPEN])
 
 
 def encode(path: Path, pixels: Shaped[np.ndarray, "*shape channels"]) -> None:
@@ -177,7 +187,7 @@ def _raw_mode(file: ImageFile) -> str:
 
 
 def _unpacked_as(path: str, raw: str, frame: int) -> np.ndarray:
-    with open(path, "rb") as stream, Image.open(stream) as file:
+    with open(path, "rb") as stream, open_image(stream) as file:
         file.seek(frame)
         file.tile = [
             tile._replace(args=(raw, *tile.args[1:]) if isinstance(tile.args, tuple) else raw) for tile in file.tile

@@ -1,6 +1,7 @@
 """Scans: NIfTI files, as a `Grid` in millimetres."""
 
 import logging
+import math
 import os
 from typing import Any
 
@@ -16,6 +17,8 @@ SCANS = (".nii", ".nii.gz")
 
 _MILLIMETRES = {"unknown": 1.0, "mm": 1.0, "meter": 1e3, "micron": 1e-3}
 _SECONDS = {"unknown": 1.0, "sec": 1.0, "msec": 1e-3, "usec": 1e-6}
+# How much smaller gzip can make a file, at the very most.
+_COMPRESSION = 1032
 _FIX = "get a whole copy, or save its array with numpy.save"
 
 
@@ -76,6 +79,7 @@ def _values(nibabel: Any, path: str) -> tuple[np.ndarray, Any]:
     kind = header.get_data_dtype()
     if kind.kind not in "biuf":
         raise ValueError(f"its values are {'colours' if kind.fields else kind}, not real numbers")
+    _require_bytes(path, kind.itemsize * math.prod(map(int, image.shape)))
     values = np.asanyarray(image.dataobj)
     if values.dtype == np.float64 and kind != np.float64:  # scaled
         values = values.astype(np.float32)
@@ -85,13 +89,23 @@ def _values(nibabel: Any, path: str) -> tuple[np.ndarray, Any]:
     return (values if values.ndim == 5 else values[..., None]), header
 
 
+def _require_bytes(path: str, declared: int) -> None:
+    """Raise an error if the file is too small for what its header declares, which would be set aside in memory."""
+    most = os.path.getsize(path) * (_COMPRESSION if path.lower().endswith(".gz") else 1)
+    if declared > most:
+        raise ValueError(f"its header declares {declared:,} bytes, which it cannot hold")
+
+
 def _steps(path: str, header: Any, axes: int) -> np.ndarray:
     """The distance between samples along each axis, in millimetres and seconds."""
     steps = np.asarray(header["pixdim"][1 : axes + 1], np.float64)
     if header["sform_code"] > 0:
         columns = np.stack([header[f"srow_{axis}"][:3] for axis in "xyz"]).astype(np.float64)
         steps[:3] = np.linalg.norm(columns, axis=0)[:axes]
-    space, time = header.get_xyzt_units()
+    try:
+        space, time = header.get_xyzt_units()
+    except KeyError:  # a code that means nothing
+        space = time = "unknown"
     units = np.array([_MILLIMETRES.get(space, 1.0)] * 3 + [_SECONDS.get(time, 1.0)])[:axes]
     long = np.array(header["dim"][1 : axes + 1]) > 1
     if not (np.isfinite(steps) & (steps > 0))[long].all():

@@ -19,6 +19,7 @@ from .containers import declared_seconds, open_container, plain_errors, require_
 from .fields import Align, Extent, Grid, Medium, square_extents
 from .images import Space, as_pixels, in_space
 from .paths import FilePath, atomic_path, reading
+from .pixels import open_image
 from .sources import Extents, Source, cells_or_points, require_finite_floats, require_package, require_suffix
 
 GIFS = (".gif",)
@@ -105,7 +106,7 @@ def video_shape(path: FilePath) -> tuple[int, int, int]:
 
 def frames_in_gif(path: FilePath) -> int:
     """The number of frames of a GIF."""
-    with reading(path, "a GIF", _FIX), Image.open(os.fspath(path)) as file:
+    with reading(path, "a GIF", _FIX), open_image(os.fspath(path)) as file:
         return getattr(file, "n_frames", 1)
 
 
@@ -256,7 +257,7 @@ def _opened(path: str, notes: list[str]) -> contextlib.AbstractContextManager[_C
 
 @contextlib.contextmanager
 def _gif_clip(path: str, notes: list[str]) -> Iterator[_Clip]:
-    with Image.open(path) as file:
+    with open_image(path) as file:
         count = getattr(file, "n_frames", 1)
         seconds = []
         for k in range(count):

@@ -11,7 +11,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 import numpy as np
 from safetensors import safe_open
@@ -22,6 +22,7 @@ from ..initialization.moments import Moments
 from ..signals.fields import Align, Extent, Field, Grid, Medium, Sampling
 from ..signals.metrics import Metrics
 from ..signals.paths import FilePath, atomic_path, reading
+from .entries import as_extent, require_kinds
 from .quantization import dequantize_tensors, quantize_tensors
 from .structure import read_structure, zeros
 
@@ -202,10 +203,11 @@ def read_network(path: FilePath, build: Callable[[Blueprint, dict[str, np.ndarra
     with reading(path, *_NETWORK):
         if missing := [key for key in _REQUIRED_KEYS if key not in header]:
             raise ValueError(f"its header has no {', '.join(missing)}")
+        require_kinds(header)
         entries: dict[str, Any] = {"versions": {}} | {key: header[key] for key in _HEADER_KEYS if key in header}
-        entries["blueprint"] = Blueprint.from_dict(header["blueprint"])
-        entries["domain"] = _domain(**header["domain"])
-        entries["value_range"] = tuple(header["value_range"])
+        entries["blueprint"] = blueprint = Blueprint.from_dict(header["blueprint"])
+        entries["domain"] = _domain(blueprint.in_size, **header["domain"])
+        entries["value_range"] = as_extent("value_range", header["value_range"])
         entries["moments"] = None if header.get("moments") is None else _moments(**header["moments"])
         tensors = dequantize_tensors(load_file(path))
         _require_tensors(tensors, entries["blueprint"])
@@ -223,7 +225,7 @@ def read_header(path: FilePath) -> dict[str, Any]:
     """
     with reading(path, *_NETWORK):
         header = read_metadata(path, _KEY)
-        if not isinstance(header.get("format"), int):
+        if not isinstance(header, dict) or not isinstance(header.get("format"), int):
             raise ValueError("its header has no format")
     if header["format"] > FORMAT:
         raise ValueError(
@@ -279,14 +281,29 @@ def _require_tensors(tensors: Mapping[str, np.ndarray], blueprint: Blueprint) ->
 
 
 def _domain(
-    shape: list[int] | None, extents: list[list[float]], align: Align, sampling: Sampling = "points", **_: Any
+    axes: int,
+    *,
+    shape: list[int] | None,
+    extents: list[list[float]],
+    align: Align,
+    sampling: Sampling = "points",
+    **_: Any,
 ) -> Domain:
-    box = tuple((low, high) for low, high in extents)
+    box = tuple(as_extent("extents", extent) for extent in extents)
+    if len(box) != axes or (shape is not None and len(shape) != axes):
+        raise ValueError(f"its domain has {len(box)} axes, but the network takes {axes} coordinates")
+    if shape is not None and not all(type(n) is int and n > 0 for n in shape):
+        raise ValueError(f"the shape of its domain is {shape}")
+    if align not in get_args(Align) or sampling not in get_args(Sampling):
+        raise ValueError(f"the samples of its domain are {align!r} and {sampling!r}")
     return Domain(None if shape is None else tuple(shape), box, align, sampling)
 
 
 def _moments(
     mean: list, covariance: list, structure_tensor: list, epsilon: float | list[float] = 0.0, **_: Any
 ) -> Moments:
-    ridge = tuple(epsilon) if isinstance(epsilon, list) else epsilon
-    return Moments(np.array(mean), np.array(covariance), np.array(structure_tensor), ridge)
+    ridge = tuple(map(float, epsilon)) if isinstance(epsilon, list) else float(epsilon)
+    first, second, slopes = (np.array(numbers, np.float64) for numbers in (mean, covariance, structure_tensor))
+    if (first.ndim, second.ndim, slopes.ndim) != (1, 2, 2):
+        raise ValueError(f"its moments have the shapes {first.shape}, {second.shape} and {slopes.shape}")
+    return Moments(first, second, slopes, ridge)

@@ -59,13 +59,16 @@ def load_state(path: FilePath, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     expected = _describe(like)
     with reading(path, *_STATE):
         metadata, tensors = read_metadata(path, _STATE_KEY), load_file(path)
-        stored, header = metadata["leaves"], metadata["header"]
+        stored, header = list(metadata["leaves"]), dict(metadata["header"])
     for ours, theirs in itertools.zip_longest(expected, stored, fillvalue="nothing"):
         if ours != theirs:
             raise ValueError(
                 f"{path}: the checkpoint has {theirs}, but this run needs {ours}; resume with the settings of the "
                 "saved run"
             )
+    with reading(path, *_STATE):
+        for i, leaf in enumerate(jax.tree.leaves(like)):
+            _require_like(tensors[str(i)], _bits(leaf))
     leaves = [_from_bits(tensors[str(i)], leaf) for i, leaf in enumerate(jax.tree.leaves(like))]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), header
 
@@ -98,6 +101,11 @@ def _is_key(leaf: jax.Array | np.ndarray) -> bool:
 
 def _bits(leaf: jax.Array | np.ndarray) -> jax.Array | np.ndarray:
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _require_like(tensor: np.ndarray, like: jax.Array | np.ndarray) -> None:
+    if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+        raise ValueError(f"it declares {like.dtype}{list(like.shape)}, but has {tensor.dtype}{list(tensor.shape)}")
 
 
 def _from_bits(tensor: np.ndarray, like: jax.Array | np.ndarray) -> jax.Array | np.ndarray:

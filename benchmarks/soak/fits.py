@@ -1,0 +1,205 @@
+"""Random fits: any shape, content, unit and type of number, each as `fit(field)` does it without any option.
+
+A fit must end with finite numbers, say so where it diverged, and be no worse than the mean of the signal, up to what
+numbers of 32 bits can hold. Compiling takes longer than fitting, so that some fits in a row share a shape.
+"""
+
+import contextlib
+import json
+import math
+import os
+import select
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .children import scratch
+from .records import ROOT, Part, Trial
+
+# Fits that share a shape, and steps of those that would take long.
+SHARED, STEPS = 20, 30
+# Numbers of a signal up to which every third fit has as many steps as it takes by default.
+SMALL = 3000
+# A fit that takes longer hangs.
+PATIENCE = 600.0
+CONTENTS = ("waves", "noise", "constant", "impulses", "edges", "offset by 1e9", "mixed units")
+KINDS = ("float16", "float32", "float64", "uint8", "int16", "uint16", "int32", "bool")
+
+
+class Shape(NamedTuple):
+    """Samples along each axis, channels, and whether they lie on a grid."""
+
+    samples: tuple[int, ...]
+    channels: int
+    grid: bool
+
+
+def draw_shape(rng: np.random.Generator) -> Shape:
+    """From 2 samples to a million, evenly on a logarithmic scale."""
+    axes, channels = int(rng.integers(1, 5)), int(rng.integers(1, 9))
+    if rng.random() < 0.25:
+        return Shape((round(math.exp(rng.uniform(math.log(2), math.log(1e5)))), *[1] * (axes - 1)), channels, False)
+    total = rng.uniform(axes * math.log(2), math.log(1 << 20))
+    shares = rng.dirichlet(np.full(axes, 3.0)) * (total - axes * math.log(2))
+    return Shape(tuple(max(2, round(2 * math.exp(share))) for share in shares), channels, True)
+
+
+def draw_field(seed: int) -> tuple[str, Any]:
+    """What a fit is of, in words, and the field."""
+    from uniphase import Grid, Points
+
+    shape = draw_shape(np.random.default_rng([seed // SHARED, 4]))
+    rng = np.random.default_rng([seed, 5])
+    content, kind = str(rng.choice(CONTENTS)), str(rng.choice(KINDS))
+    places = _positions(rng, shape)
+    values = _as_kind(rng, _values(rng, content, places, shape), kind)
+    far = 10.0 ** rng.uniform(-12, 12, len(shape.samples))
+    if not shape.grid:
+        return f"{content}, {kind}", Points(places * far, values)
+    lows = -far * rng.uniform(0, 2, len(far))
+    if kind.startswith("float") and rng.random() < 0.2 and len(values) > 3:
+        values[1 + np.flatnonzero(rng.random(len(values) - 1) < 0.2)] = np.nan
+    extents = [(float(low), float(low + length)) for low, length in zip(lows, far, strict=True)]
+    sampling = "averages" if rng.random() < 0.5 else "points"
+    return f"{content}, {kind}", Grid(values.reshape(*shape.samples, -1), extents=extents, sampling=sampling)
+
+
+def _positions(rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Where samples lie, between 0 and 1."""
+    if not shape.grid:
+        return rng.random((shape.samples[0], len(shape.samples)))
+    axes = [np.linspace(0, 1, n) for n in shape.samples]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+
+def _values(rng: np.random.Generator, content: str, places: np.ndarray, shape: Shape) -> np.ndarray:
+    count, channels = len(places), shape.channels
+    waves = np.sin(places @ rng.normal(0, 20, (places.shape[1], channels)) + rng.uniform(0, 6, channels))
+    unit = 10.0 ** rng.uniform(-12, 12)
+    if content == "noise":
+        return unit * rng.normal(size=(count, channels))
+    if content == "constant":
+        return np.broadcast_to(unit * rng.normal(size=channels), (count, channels)).copy()
+    if content == "impulses":
+        values = np.zeros((count, channels))
+        values[rng.integers(0, count, max(1, count // 1000))] = unit
+        return values
+    if content == "edges":
+        return unit * np.sign(waves)
+    if content == "offset by 1e9":
+        return 10.0 ** rng.uniform(-2, 9) * waves + 1e9
+    if content == "mixed units":
+        return waves * 10.0 ** rng.uniform(-12, 12, channels)
+    return unit * waves
+
+
+def _as_kind(rng: np.random.Generator, values: np.ndarray, kind: str) -> np.ndarray:
+    """The values in a type of number, scaled into its range where they are not."""
+    if kind in ("float32", "float64"):
+        return values.astype(kind)
+    largest = np.abs(values).max() or 1.0
+    if kind == "float16":
+        return (values / largest * 10.0 ** rng.uniform(-2, 4)).astype(kind)
+    if kind == "bool":
+        return values > values.mean()
+    limits = np.iinfo(kind)
+    half = 0.5 if limits.min == 0 else 0.0
+    return np.rint((values / largest / 2 + half) * float(limits.max)).astype(kind)
+
+
+def attempt(seed: int) -> Trial:
+    """One fit."""
+    import jax
+
+    from uniphase import fit
+    from uniphase.fitting.plan import Diverged
+
+    kind, field = draw_field(seed)
+    steps: dict[str, Any] = {} if field.values.size < SMALL and seed % 3 == 0 else {"steps": STEPS}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = fit(field, progress=False, seed=seed, **steps)
+        except Diverged as error:
+            return Trial(seed, kind.partition(",")[0], "diverged", f"{_words(field)} {kind}: {error}")
+        except Exception as error:
+            return Trial(seed, kind.partition(",")[0], "raised", f"{_words(field)} {kind}: {error!r}")
+    retreated = any("the loss exploded" in str(warning.message) for warning in caught)
+    finite = all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(result.network) if hasattr(leaf, "dtype"))
+    failure = _complaint(field, result, finite)
+    ending = "failed" if failure else "went back" if retreated else "fitted"
+    return Trial(
+        seed, kind.partition(",")[0], ending, None if failure is None else f"{_words(field)} {kind}: {failure}"
+    )
+
+
+def _complaint(field: Any, result: Any, finite: bool) -> str | None:
+    metrics = result.metrics
+    if not finite:
+        return "the network is not finite"
+    if result.prediction is not None and not np.isfinite(result.prediction).all():
+        return "the prediction is not finite"
+    if not math.isfinite(metrics.mse):
+        return f"the error is {metrics.mse}"
+    known = field.flat_values().astype(np.float64)
+    known = known[~np.isnan(known).any(axis=1)]
+    variance = float(np.square(known - known.mean()).mean())
+    rounding = 4 * float(np.finfo(np.float32).eps) * float(np.abs(known).max())
+    # After a few steps, each on some of the samples, a network knows the mean no better than these do.
+    slack = 1.01 if result.steps == STEPS else 1.001
+    if metrics.mse > slack * variance + rounding**2:
+        size = f"{result.steps} steps, {result.blueprint.parameters} parameters, {result.sampling}"
+        return f"SNR {metrics.snr_db:.2f} dB, error {metrics.mse:.3g}, variance {variance:.3g} ({size})"
+    return None
+
+
+def _words(field: Any) -> str:
+    return f"{type(field).__name__} {field.values.shape}"
+
+
+@contextlib.contextmanager
+def trials() -> Iterator[Callable[[Sequence[int]], Iterator[Trial]]]:
+    """Fits in a process of their own, which is started again if one ends it."""
+    with scratch() as cache, contextlib.ExitStack() as stack:
+        worker: list[subprocess.Popen[str]] = []
+
+        def ask(seed: int) -> Trial:
+            if not worker or worker[0].poll() is not None:
+                worker[:] = [stack.enter_context(_start(str(cache)))]
+            process, begun = worker[0], time.monotonic()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{seed}\n")
+            process.stdin.flush()
+            ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
+            line = process.stdout.readline() if ready else ""
+            if line:
+                return Trial(*json.loads(line))
+            process.kill()
+            why = f"no answer after {time.monotonic() - begun:.0f} s, exit code {process.wait()}"
+            return Trial(seed, "any", "ended", why)
+
+        yield lambda seeds: (ask(seed) for seed in seeds)
+
+
+def _start(cache: str) -> subprocess.Popen[str]:
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": cache,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    command = [sys.executable, "-m", "benchmarks.soak.fits"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, **pipes, text=True, env=environment, cwd=ROOT)
+
+
+PART = Part("fits", "a random fit without options", 1000, 0.3, SHARED, trials)
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(attempt(int(line))), flush=True)
