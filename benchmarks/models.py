@@ -219,8 +219,15 @@ def measure(model: Model, start: str, optimizer: str, seed: int) -> dict[str, fl
 def tasks() -> Iterator[tuple[Model, str, str, int]]:
     for optimizer in OPTIMIZERS:
         for seed in range(SEEDS):
-            yield from ((model, start, optimizer, seed) for model in MODELS for start in STARTS)
             yield from ((MODELS[0], scaled(scale), optimizer, seed) for scale in SCALES)
+            yield from ((model, start, optimizer, seed) for model in models_for(optimizer) for start in STARTS)
+
+
+def models_for(optimizer: str) -> list[Model]:
+    """All models; `UnitMuon` has its own rate, so those that differ in it alone are one."""
+    return (
+        list(MODELS) if optimizer == "Adam" else list({model.make: model for model in reversed(MODELS)}.values())[::-1]
+    )
 
 
 def scaled(scale: float) -> str:
@@ -244,7 +251,7 @@ def run(optimizers: list[str]) -> None:
 
 def table(records: list[dict[str, Any]], optimizer: str) -> Table:
     rows, worst = [], {"fitted": math.inf, "held_back": math.inf}
-    for model in MODELS:
+    for model in models_for(optimizer):
         by_start = {
             start: [r for r in records if (r["model"], r["start"], r["optimizer"]) == (model.name, start, optimizer)]
             for start in STARTS
@@ -270,6 +277,7 @@ def table(records: list[dict[str, Any]], optimizer: str) -> Table:
         "held back, its own",
         "after",
         "change",
+        "seeds",
     )
     note = f"Least changes: {worst['fitted']:+.2f} dB of the fitted half, {worst['held_back']:+.2f} dB of the other."
     title = f"PSNR in dB after {STEPS} steps of {optimizer}; mean and standard deviation over the seeds"
@@ -283,12 +291,14 @@ def draw(records: list[dict[str, Any]]) -> None:
         of_first = [r for r in records if (r["model"], r["optimizer"]) == (MODELS[0].name, optimizer)]
         for part, words in (("fitted", "fitted half"), ("held_back", "held back")):
             by_scale = [[r[part] for r in of_first if r["start"] == scaled(scale)] for scale in SCALES]
-            means = [statistics.fmean(each) if each else math.nan for each in by_scale]
-            (line,) = axis.plot(SCALES, means, "o-", label=words)
+            means = {scale: statistics.fmean(each) for scale, each in zip(SCALES, by_scale, strict=True) if each}
+            (line,) = axis.plot(list(means), list(means.values()), "o-", label=words)
             own = [r[part] for r in of_first if r["start"] == "its own"]
             if own:
                 axis.axhline(statistics.fmean(own), color=line.get_color(), linestyle=":", linewidth=1)
-        axis.set(xscale="log", xlabel="output weights / matched ones", ylabel="PSNR, dB", title=optimizer)
+        axis.set(
+            xscale="log", xlim=(0.008, 2.5), xlabel="output weights / matched ones", ylabel="PSNR, dB", title=optimizer
+        )
         axis.legend(fontsize=8)
     figure.savefig(PAGE.with_suffix(".png"), dpi=90)
 

@@ -1,4 +1,4 @@
-"""Images: PNG, JPEG, TIFF, WebP and all else that Pillow opens, as a `Grid` of pixels."""
+"""Images: PNG, JPEG, TIFF, WebP, BMP, AVIF, JPEG 2000 and TGA, as a `Grid` of pixels."""
 
 import os
 import warnings
@@ -56,7 +56,7 @@ def image(
 
     **Arguments:**
 
-    - `source`: the path of a PNG, JPEG, TIFF, WebP or other image that Pillow opens, or an array of shape
+    - `source`: the path of a PNG, JPEG, TIFF, WebP, BMP, AVIF, JPEG 2000 or TGA, or an array of shape
         `(height, width)` or `(height, width, channels)`, where 2 or 4 channels are gray or RGB with alpha.
     - `size`: samples along the longest axis after anti-aliased resizing by `skimage.transform.resize`, which comes
         before any colour conversion. Default: as stored.
