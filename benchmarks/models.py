@@ -196,7 +196,7 @@ def measure(model: Model, start: str, optimizer: str, seed: int) -> dict[str, fl
     moments = up.estimate_moments(known)
     if start != "its own":
         _, _, scale = start.partition(", output scale ")
-        options = {"output_scale": float(scale)} if scale else {}
+        options: dict[str, Any] = {"output_scale": float(scale)} if scale else {}
         upt.initialize_(network, moments, generator=torch.Generator().manual_seed(seed), **options)
     if optimizer == "Adam":
         chosen, falls = torch.optim.Adam(network.parameters(), lr=model.rate), 1.0

@@ -114,8 +114,8 @@ def make_blueprint(subject: Subject, scheme: str, options: Options, **limits: fl
     """The blueprint of a scheme, in the size that was chosen or that follows from the signal, a target and a time."""
     field, moments = subject.field, subject.moments
     if options.recipe == "default":
-        sizes = {"width": options.width, "depth": options.depth}
-        return default_blueprint(field, moments, scheme, omega=options.omega, **sizes, **limits)
+        sizes: dict[str, Any] = {"width": options.width, "depth": options.depth, **limits}
+        return default_blueprint(field, moments, scheme, omega=options.omega, **sizes)
     width = 256 if options.width is None else options.width
     depth = (5 if is_sound(field) else 11) if options.depth is None else options.depth
     frequencies: dict[str, Any] = get_scheme(scheme).frequencies(options.omega, sound=is_sound(field))

@@ -33,7 +33,7 @@ def cosine_energies(field: Grid) -> Float[np.ndarray, " coefficients"]:
     channels -= np.nanmean(channels, axis=0)
     np.nan_to_num(channels, copy=False)
     _, rotation = np.linalg.eigh(channels.T @ channels)
-    coefficients = dctn(blocks @ rotation, axes=tuple(range(1, blocks.ndim - 1)), norm="ortho")
+    coefficients = np.asarray(dctn(blocks @ rotation, axes=tuple(range(1, blocks.ndim - 1)), norm="ortho"))
     energies = np.sort(np.square(coefficients).ravel())[::-1]
     total = energies.sum()
     return energies / total if total > 0 else energies[:0]

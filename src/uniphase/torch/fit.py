@@ -182,12 +182,13 @@ def _fit_signal(
     require_noise(noise)
     field = as_field(signal, size)
     moments = estimate_moments(field, noise=noise) if moments is None else moments
-    limits, chosen = {"target_db": target_db, "seconds": seconds}, {"omega": omega, "width": width, "depth": depth}
+    limits: dict[str, Any] = {"target_db": target_db, "seconds": seconds}
+    chosen: dict[str, Any] = {"omega": omega, "width": width, "depth": depth}
     blueprint = default_blueprint(field, moments, scheme, **chosen, **limits)
     model = CoordinateMLP(blueprint, device=device, generator=torch.Generator().manual_seed(seed))
     if progress and "callback" not in options:
         options["callback"] = progress_line
-    given = {"noise": noise, "moments": moments, "seed": seed, "blueprint": blueprint}
+    given: dict[str, Any] = {"noise": noise, "moments": moments, "seed": seed, "blueprint": blueprint}
     return _fit_model(model, field, **given, **limits, **options)
 
 

@@ -193,7 +193,8 @@ def _fit_signal(
     require_limits(seconds, target_db)
     field = as_field(signal, size)
     values = Values(field, moments, noise)
-    limits, chosen = {"target_db": target_db, "seconds": seconds}, {"omega": omega, "width": width, "depth": depth}
+    limits: dict[str, Any] = {"target_db": target_db, "seconds": seconds}
+    chosen: dict[str, Any] = {"omega": omega, "width": width, "depth": depth}
     blueprint = default_blueprint(field, values.signal_moments, scheme, **chosen, **limits)
     network = CoordinateMLP(blueprint, key=jax.random.key(seed))
     if progress and "callback" not in options:

@@ -9,10 +9,9 @@ import functools
 import statistics
 import time
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...initialization.schemes import OUTPUT_SCALE
+from ...initialization.schemes import OUTPUT_SCALE, sm20
 from ...recipe import DEPTH, Scales, default_recipe, default_size
 from ...signals.datasets import load
 from ...signals.fields import Grid
@@ -83,9 +82,9 @@ class _Size(NamedTuple):
 @functools.cache
 def _rule() -> dict[str, Any]:
     """What the rule says for signals of several sizes. The signals themselves are not needed for it."""
-    hidden = SimpleNamespace(layers=[SimpleNamespace(role="hidden")] * DEPTH)
+    network = sm20((1, 1), width=8, depth=DEPTH)  # any of this depth
     sizes = [_Size(10**exponent) for exponent in range(2, 8)]
-    recipes = [dataclasses.astuple(default_recipe(size, hidden)) for size in sizes]
+    recipes = [dataclasses.astuple(default_recipe(size, network)) for size in sizes]
     return {
         "sizes": [list(default_size(size)) for size in sizes],
         "recipes": [list(recipe) for recipe in recipes],
