@@ -356,13 +356,15 @@ def owed_table(records: list[dict[str, Any]]) -> Table:
     return Table("owed", "SNR beyond that of the rule at the same work, in dB", header, tuple(rows))
 
 
-def draw(records: list[dict[str, Any]]) -> None:
-    """docs/rule.png: the gain of every signal along every constant that was varied."""
+def draw(records: list[dict[str, Any]]) -> bool:
+    """docs/rule.png: the gain of every signal along every constant that was varied. Whether there was any."""
     found = {
         constant: [gains(records, variation, SHARE) for variation in variations]
         for constant, variations in CURVES.items()
     }
     run = {constant: each for constant, each in found.items() if sum(map(bool, each)) > 1}
+    if not run:
+        return False
     columns = min(5, len(run))
     figure, axes = plt.subplots(
         -(-len(run) // columns), columns, figsize=(3.2 * columns, 3 * -(-len(run) // columns)),
@@ -379,11 +381,14 @@ def draw(records: list[dict[str, Any]]) -> None:
         axis.axhline(0, color="0.3", linewidth=0.5)
     figure.supylabel("gain over the rule, dB")
     figure.savefig(PAGE.with_suffix(".png"), dpi=90)
+    return True
 
 
 def write_page() -> None:
     """Write the tables between the page's marks `<!-- NAME -->` and `<!-- end -->`."""
     records, text = load_records(), PAGE.read_text()
+    shown = "![The gain over the rule along every constant](rule.png)\n" if draw(records) else ""
+    text = re.sub(r"(<!-- picture -->\n).*?(<!-- end -->)", rf"\1{shown}\2", text, flags=re.DOTALL)
     tables = [curve_table(records, constant) for constant in CURVES] + [
         make(records) for make in (report_table, previous_table, owed_table)
     ]
@@ -393,7 +398,6 @@ def write_page() -> None:
         text, count = re.subn(pattern, lambda m, t=content: m[1] + t + m[2], text, flags=re.DOTALL)
         assert count == 1, f"docs/rule.md has no marks for the table {table.name}"
     PAGE.write_text(text)
-    draw(records)
 
 
 if __name__ == "__main__":
