@@ -323,10 +323,10 @@ def report_table(records: list[dict[str, Any]]) -> Table:
         by_rate = {factor: list(scores(of_signal, Variation(rate=factor), 1.0).values()) for factor in REPORT_RATES}
         if by_rate[1.0]:
             means = [statistics.fmean(values) for values in by_rate.values() if values]
-            below = max(means) - statistics.fmean(by_rate[1.0])
+            below = f"{max(means) - statistics.fmean(by_rate[1.0]):.2f}" if len(means) > 1 else "—"
             train = list(scores(of_signal, Variation(), 1.0, of=fitted_snr).values())
             cells = [spread(values, ".2f") for values in (train, *by_rate.values())]
-            rows.append((signal.name, signal.kind, *cells, f"{below:.2f}", str(len(train))))
+            rows.append((signal.name, signal.kind, *cells, below, str(len(train))))
     rates = (f"rate × {factor:g}" for factor in REPORT_RATES)
     header = ("signal", "kind", "fitted", *rates, "rule below the best", "seeds")
     title = "SNR in dB of the fitted samples, and by rate of what was held back (where nothing was: of the fitted)"
