@@ -16,7 +16,7 @@ $(VENV)/package: pyproject.toml
 
 $(VENV)/tools: $(VENV)/package
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[all,dev]"
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[all,dev,docs]"
 	touch $@
 
 fit: $(VENV)/package
@@ -46,12 +46,8 @@ docs: venv
 	$(MAKE) site
 
 # The site alone, in build/site. A link that leads nowhere is an error.
-site: $(VENV)/docs
+site: venv
 	$(VENV)/bin/python docs/make_site.py
-
-$(VENV)/docs: $(VENV)/tools
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
-	touch $@
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .cache build
