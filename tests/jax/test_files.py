@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from helpers.disks import FULL_DISK
 from helpers.ten_lines import TEN_LINES
 from uniphase.initialization.moments import estimate_moments
-from uniphase.initialization.schemes import SCHEMES, get_scheme, uniform_phase
+from uniphase.initialization.schemes import SCHEMES, get_scheme, sm20, uniform_phase
 from uniphase.jax.files import load_network, save_network
 from uniphase.jax.network import CoordinateMLP
 from uniphase.signals.fields import Grid, Points
@@ -100,7 +100,8 @@ def test_a_sound_and_scattered_points(tmp_path):
         (sound, Domain((9,), ((-100.0, 100.0),), "centers"), ("sound", 4000.0, (-1.0, 1.0))),
         (points, Domain(None, ((0.0, 1.0), (4.0, 7.0)), "corners"), (None, None, (1.0, 3.0))),
     ):
-        save_network(tmp_path / "a.uniphase", NetworkFile.of(draw(BLUEPRINT), field, blueprint=BLUEPRINT))
+        blueprint = sm20((field.in_size, 1), width=8, depth=1)
+        save_network(tmp_path / "a.uniphase", NetworkFile.of(draw(blueprint), field, blueprint=blueprint))
         back = load_network(tmp_path / "a.uniphase")
         assert back.domain == domain
         assert (back.medium, back.rate, back.value_range) == rest
