@@ -1,9 +1,9 @@
 """Run examples and keep their pictures for the gallery: python docs/make_gallery.py [NAME ...] [--force]
 
 The `main` of examples/NAME.py writes files that begin with its name: a picture, NAME.png or NAME.webp, and where it has
-more to show NAME.html, an exported page, and NAME.wav. These go to docs/gallery (the page as NAME.view.html, since the
-site has a NAME.html of its own), and so does what it printed, as NAME.txt; docs/make_site.py makes a page of each. An
-example whose files are there is skipped, unless `--force` is given.
+more to show NAME.wav, and NAME.html, a page exported from NAME.uniphase. Picture and sound go to docs/gallery, and so
+do what it printed, as NAME.txt, and the network of an exported page; docs/make_site.py makes a page of each example,
+and exports the network again. An example whose files are there is skipped, unless `--force` is given.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from PIL import Image
 
+import uniphase as up
 from uniphase.signals.paths import atomic_path
 
 DOCS = Path(__file__).parent
@@ -50,10 +51,12 @@ def run(name: str) -> None:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             importlib.import_module(name).main(**SMALLER.get(name, {}))
         plt.close("all")
-        for suffix, kept in ((".webp", ".webp"), (".wav", ".wav"), (".html", ".view.html")):
+        for suffix in (".webp", ".wav"):
             if Path(name + suffix).exists():
-                with atomic_path(GALLERY / (name + kept)) as whole:
+                with atomic_path(GALLERY / (name + suffix)) as whole:
                     shutil.copyfile(name + suffix, whole)
+        if Path(name + ".html").exists():
+            up.export_network(name + ".uniphase", GALLERY / (name + ".uniphase"), bits=8)
         if Path(name + ".png").exists():
             with atomic_path(GALLERY / (name + ".webp")) as whole:
                 Image.open(name + ".png").save(whole, "WEBP", quality=85, method=6)

@@ -15,6 +15,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from uniphase.export.targets import export_network
+
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "build" / "docs"
 
@@ -70,7 +72,7 @@ def sources() -> Iterator[tuple[str, str]]:
     paths = [ROOT / path for path in ELSEWHERE] + [path for folder in folders for path in folder.rglob("*")]
     for path in sorted(path for path in paths if path.is_file() and "__pycache__" not in path.parts):
         source = path.relative_to(ROOT).as_posix()
-        if (target := place(source)) is not None and path.suffix != ".txt":
+        if (target := place(source)) is not None and path.suffix not in (".txt", ".uniphase"):
             yield source, target
 
 
@@ -98,7 +100,7 @@ def example_page(name: str) -> str:
         raise SystemExit(f"docs/gallery has no files of examples/{name}.py; run `python docs/make_gallery.py {name}`")
     if (files / f"{name}.wav").exists():
         parts.append(f'<audio controls src="{name}.wav"></audio>')
-    if (files / f"{name}.view.html").exists():
+    if (files / f"{name}.uniphase").exists():
         parts.append(f'<iframe src="{name}.view.html" title="{title}: the exported page" loading="lazy"></iframe>')
         parts.append(f"The [exported page]({name}.view.html): zoom, pan, and open its details.")
     if printed := (files / f"{name}.txt").read_text(encoding="utf-8").rstrip():
@@ -142,6 +144,8 @@ def gather() -> None:
     for name in (name for names in navigation().values() for name in names):
         (PAGES / "gallery" / f"{name}.md").write_text(example_page(name), encoding="utf-8")
     (PAGES / "gallery" / "index.md").write_text(gallery_page(), encoding="utf-8")
+    for network in (ROOT / "docs" / "gallery").glob("*.uniphase"):
+        export_network(network, PAGES / "gallery" / f"{network.stem}.view.html")
 
 
 def missing() -> list[str]:
