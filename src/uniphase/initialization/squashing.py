@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from jaxtyping import Float
@@ -83,6 +83,49 @@ def unsquash_moments(
     correlation = total / np.outer(stds, stds)
     omega = moments.structure_tensor / _share_of_slopes(center, spread, correlation)
     return Moments(center / inner, correlation * np.outer(spread, spread) / inner**2, omega)
+
+
+class MappedLayers:
+    """Layers with maps around them, as the models of every framework are read.
+
+    A subclass has the sizes `in_size` and `out_size`; `before` and `after`, affine maps with a `scale` and a `shift`;
+    and `squash`, with an `activation` and a map `after` it, or `None`.
+    """
+
+    in_size: Any
+    out_size: Any
+    before: Any
+    after: Any
+    squash: Any
+
+    def inner_moments(self, moments: Moments) -> Moments:
+        """The moments that the layers alone should have, for the model as a whole to have the given ones.
+
+        **Arguments:**
+
+        - `moments`: of the signal.
+        """
+        if (moments.in_size, moments.out_size) != (self.in_size, self.out_size):
+            raise ValueError(
+                f"moments are of {moments.in_size} coordinates and {moments.out_size} channels, but the model has "
+                f"{self.in_size} and {self.out_size}; pass the moments of the signal that the model is for"
+            )
+        if self.squash is not None:
+            moments = unsquash_moments(moments, self.squash.activation, *_numbers(self.squash.after))
+        scale, shift = _numbers(self.after)
+        return transform_moments(moments, _numbers(self.before)[0], 1 / scale, -shift / scale)
+
+    def inner_positions(
+        self, mean: Float[np.ndarray, " in_size"], covariance: Float[np.ndarray, "in_size in_size"]
+    ) -> tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, "in_size in_size"]]:
+        """The mean and the covariance of what the first layer takes, from those of the positions."""
+        scale, shift = _numbers(self.before)
+        return scale * mean + shift, covariance * np.outer(scale, scale)
+
+
+def _numbers(affine: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The scale and the shift of a map, whose arrays may be those of any framework."""
+    return np.asarray(affine.scale), np.asarray(affine.shift)
 
 
 def _sigmoid(z: np.ndarray) -> np.ndarray:

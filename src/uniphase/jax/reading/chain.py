@@ -11,8 +11,7 @@ from jaxtyping import Float
 
 from ...diagnosis.chain import LayerReading
 from ...initialization.blueprint import Role
-from ...initialization.moments import Moments
-from ...initialization.squashing import Squashing, transform_moments, unsquash_moments
+from ...initialization.squashing import MappedLayers, Squashing
 from .values import Activation, NotReadError, Positions, Product, Signal, Stored
 
 # The last part of the name of a layer's matrix, in the libraries that have layers.
@@ -75,7 +74,7 @@ class ReadLayer:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class Chain(MappedLayers):
     """A model as its layers, from the coordinates to the channels.
 
     - `layers`: in the order in which they are applied.
@@ -125,30 +124,6 @@ class Chain:
             return self.squash.after
         linear = self.layers[-1].activation == "linear"
         return AffineMap(np.ones(self.out_size), np.zeros(self.out_size)) if linear else self.after
-
-    def inner_moments(self, moments: Moments) -> Moments:
-        """The moments that the layers alone should have, for the model as a whole to have the given ones.
-
-        **Arguments:**
-
-        - `moments`: of the signal.
-        """
-        if (moments.in_size, moments.out_size) != (self.in_size, self.out_size):
-            raise ValueError(
-                f"moments are of {moments.in_size} coordinates and {moments.out_size} channels, but the model has "
-                f"{self.in_size} and {self.out_size}; pass the moments of the signal that the model is for"
-            )
-        if self.squash is not None:
-            after = self.squash.after
-            moments = unsquash_moments(moments, self.squash.activation, after.scale, after.shift)
-        return transform_moments(moments, self.before.scale, 1 / self.after.scale, -self.after.shift / self.after.scale)
-
-    def inner_positions(
-        self, mean: Float[np.ndarray, " in_size"], covariance: Float[np.ndarray, "in_size in_size"]
-    ) -> tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, "in_size in_size"]]:
-        """The mean and the covariance of what the first layer takes, from those of the positions."""
-        scale = self.before.scale
-        return scale * mean + self.before.shift, covariance * np.outer(scale, scale)
 
 
 def _added(bias: np.ndarray | None, shift: np.ndarray) -> np.ndarray | None:

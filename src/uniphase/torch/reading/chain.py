@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...initialization.blueprint import Role
-from ...initialization.moments import Moments
-from ...initialization.squashing import Squashing, transform_moments, unsquash_moments
+from ...initialization.squashing import MappedLayers, Squashing
 from .stored import Stored
 
 POSITIONS = -1  # in `ReadLayer.inputs`, in place of the number of a layer
@@ -89,7 +88,7 @@ class ReadLayer:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class Chain(MappedLayers):
     """A model as its layers, from the coordinates to the channels. Calling it computes what the model does.
 
     - `layers`: in an order in which each takes only outputs of earlier ones.
@@ -126,29 +125,3 @@ class Chain:
             outputs[number] = layer.function(z if layer.shift is None else z + layer.shift.to(z))
         y = self.after(outputs[len(self.layers) - 1])
         return y if self.squash is None else self.squash.after(self.squash.function(y))
-
-    def inner_moments(self, moments: Moments) -> Moments:
-        """The moments that the layers alone should have, for the model as a whole to have the given ones.
-
-        **Arguments:**
-
-        - `moments`: of the signal.
-        """
-        sizes = (self.in_size, self.out_size)
-        if (moments.in_size, moments.out_size) != sizes:
-            raise ValueError(
-                f"moments are of {moments.in_size} coordinates and {moments.out_size} channels, but the model has "
-                f"{sizes[0]} and {sizes[1]}; pass the moments of the signal that the model is for"
-            )
-        if self.squash is not None:
-            after = self.squash.after
-            moments = unsquash_moments(moments, self.squash.activation, after.scale.numpy(), after.shift.numpy())
-        scale, shift = 1 / self.after.scale, -self.after.shift / self.after.scale
-        return transform_moments(moments, self.before.scale.numpy(), scale.numpy(), shift.numpy())
-
-    def inner_positions(
-        self, mean: Float[np.ndarray, " in_size"], covariance: Float[np.ndarray, "in_size in_size"]
-    ) -> tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, "in_size in_size"]]:
-        """The mean and the covariance of what the first layer takes, from those of the positions."""
-        scale = self.before.scale.numpy()
-        return scale * mean + self.before.shift.numpy(), covariance * np.outer(scale, scale)
