@@ -73,6 +73,7 @@ class Variation:
     depth: int = 3
     shape: str = "linear"
     output_scale: float = OUTPUT_SCALE
+    frequencies: float = 1.0
     samples: str | None = None
     optimizer: str = "muon"
     scheme: str = "uniform-phase"
@@ -110,6 +111,7 @@ CURVES: dict[str, list[Variation]] = {
     "phase": [scaled(phase=value) for value in (0.0, 0.15, 0.5, 1.5)],
     "output": [scaled(output=value) for value in (1.0, 3.0, 10.0, 30.0)],
     "offset": [scaled(offset=value) for value in (0.03, 0.3, 3.0)],
+    "frequencies": [Variation(frequencies=factor) for factor in (0.25, 0.5, 1.0, 2.0)],
     "output scale": [Variation(output_scale=scale) for scale in (0.01, 0.05, 0.25, 1.0)],
     "width": [Variation(width=factor) for factor in (0.5, 0.75, 1.0, 1.5)],
     "depth": [Variation(depth=2, width=1.22), Variation(), Variation(depth=5, width=0.77)],
@@ -137,6 +139,7 @@ def blueprint_of(variation: Variation, field: Any, moments: up.Moments) -> up.Bl
     scheme = get_scheme(variation.scheme)
     options = scheme.frequencies(None, sound=getattr(field, "medium", None) == "sound")
     options |= {"output_scale": variation.output_scale} if scheme.fit else {}
+    moments = replace(moments, structure_tensor=variation.frequencies**2 * moments.structure_tensor)
     return scheme.blueprint(moments, width=width, depth=variation.depth, **options)
 
 

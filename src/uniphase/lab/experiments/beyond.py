@@ -99,8 +99,9 @@ def _tests(network: Any, signal: Signal, *, average: bool) -> dict[str, float]:
 
     fine = load(signal.name, size=signal.eval_size, space=signal.space)
     found = errors_of("centers", predict(network, fine, average=average), fine)
-    inner = [(-1 + 1 / n, 1 - 1 / n) for n in _field(signal).shape]  # the outermost centres of the coarse pixels
-    paper = render(network, fine.shape, extents=inner, align="corners", average=average)
+    coarse = _field(signal)
+    centres = [(low + h / 2, high - h / 2) for (low, high), h in zip(coarse.extents, coarse.spacing, strict=True)]
+    paper = render(network, fine.shape, extents=centres, align="corners", average=average)  # between the outermost
     return found | errors_of("eval", paper, fine)
 
 
