@@ -67,7 +67,7 @@ def examine(
         layers=measured.layers,
         findings=findings,
         looks_like=likeness(layers, moments),
-        fix=None if healthy else fix or f"model = uniphase.CoordinateMLP({replacement(layers)}, key=key)",
+        fix=None if healthy else fix or replacement(layers, "uniphase.CoordinateMLP", "key=key"),
         network=measured.moments(),
         data=moments,
         samples=len(positions),
@@ -104,10 +104,22 @@ def in_units(
     return Points(field.positions, values), inner
 
 
-def replacement(layers: Sequence[LayerReading]) -> str:
-    """The blueprint, in Python, of a uniform-phase network of the same size that starts near the mean."""
-    width = min(layer.out_size for layer in layers[:-1])
-    return f"uniphase.uniform_phase(moments, width={width}, depth={len(layers) - 2}, output_scale={OUTPUT_SCALE:g})"
+def replacement(layers: Sequence[LayerReading], network: str, *arguments: str) -> str:
+    """A line of Python that makes a uniform-phase network of the same size, which starts near the mean.
+
+    **Arguments:**
+
+    - `layers`: of the network that is replaced.
+    - `network`, `arguments`: what makes a network of a blueprint, and what it takes besides.
+    """
+    width, omegas = min(layer.out_size for layer in layers[:-1]), {layer.omega for layer in layers[1:-1]}
+    blueprint = (
+        f"uniphase.uniform_phase(moments, width={width}, depth={len(layers) - 2}, output_scale={OUTPUT_SCALE:g})"
+    )
+    line = f"model = {network}({', '.join([blueprint, *arguments])})"
+    if len(omegas) == 1 and omegas != {1.0}:
+        line += f"  # it has no ω: with Adam, use {omegas.pop():g} times the rate for steps of the same size"
+    return line
 
 
 def require_same_function(

@@ -50,7 +50,7 @@ def _fix(chain: Chain, moments: Moments) -> str:
     try:
         plan_chain(chain, moments, scheme, scheme.fit)
     except ValueError:
-        return f"model = uniphase.torch.CoordinateMLP({replacement(_readings(chain))})"
+        return replacement(_readings(chain), "uniphase.torch.CoordinateMLP")
     return "uniphase.torch.initialize_(model, moments)"
 
 
