@@ -2,16 +2,19 @@
 missing; `make docs` writes the page.
 
 Records are appended to benchmarks/doctor.jsonl one by one; what is there is not run again, so the program can be
-stopped at any time. Every training has 300 full-batch steps of Adam on half the pixels of the camera image at 64 × 64;
-the other half is held back. There are two kinds:
+stopped at any time. Every training has 300 full-batch steps of Adam on half the samples of a signal; the other half is
+held back. There are three kinds:
 
-- `fault`: one thing about a uniform-phase network is changed, by a factor or so, and nothing else.
+- `fault`: one thing about a uniform-phase network is changed, by a factor or so, and nothing else. For the camera image
+    at 64 × 64, as the next.
 - `model`: a class of networks as it is published, and after what the doctor recommends for it.
+- `sound`: the same for SIREN and three recordings, in two units of time: what its ω is right for is a matter of units.
 
 What the doctor says of each before training is recorded as well, in lines of the kind `verdict`. After a change of the
 doctor, delete these lines and run it again.
 """
 
+import functools
 import itertools
 import json
 import math
@@ -28,7 +31,8 @@ import uniphase.torch as upt
 
 RECORDS = Path(__file__).resolve().parent / "doctor.jsonl"
 SEEDS, STEPS, WIDTH, DEPTH = range(3), 300, 32, 2
-FAULT_RATE = 1e-3
+FAULT_RATE, SIREN_RATE = 1e-3, 1e-4
+SOUND_SAMPLES, SOUND_WIDTH = 8192, 64
 
 
 class Task(NamedTuple):
@@ -37,6 +41,7 @@ class Task(NamedTuple):
     - `kind`, `name`, `variant`, `seed`: what is trained.
     - `make`: gives the network, from the training half of the signal.
     - `rate`: of Adam.
+    - `signal`: what the network is for.
     """
 
     kind: str
@@ -45,6 +50,7 @@ class Task(NamedTuple):
     seed: int
     make: Callable[[up.Points], nn.Module]
     rate: float
+    signal: Callable[[], up.Field] = lambda: up.load("camera", size=64)
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -54,12 +60,20 @@ class Task(NamedTuple):
 class Layered(nn.Module):
     """Linear layers with one activation, of ω times its argument; the first may be sines and cosines of fixed waves."""
 
-    def __init__(self, activation: Callable[[Tensor], Tensor], omegas: tuple[float, float], features: float = 0.0):
+    def __init__(
+        self,
+        activation: Callable[[Tensor], Tensor],
+        omegas: tuple[float, float],
+        features: float = 0.0,
+        *,
+        in_size: int = 2,
+        width: int = WIDTH,
+    ):
         super().__init__()
         self.activation, self.omegas = activation, omegas
         self.waves: Tensor | None
         self.register_buffer("waves", torch.randn(WIDTH // 2, 2) * features if features else None)
-        sizes = [WIDTH if features else 2, *[WIDTH] * (DEPTH + 1), 1]
+        sizes = [width if features else in_size, *[width] * (DEPTH + 1), 1]
         self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in itertools.pairwise(sizes)])
 
     def forward(self, x: Tensor) -> Tensor:
@@ -87,9 +101,9 @@ def _uniform(
     return model
 
 
-def _siren(omega: float, hidden: float) -> Layered:
+def _siren(omega: float, hidden: float, **sizes: int) -> Layered:
     """As in SIREN's notebook: U(±1/n) first, then U(±√(6/n)/ω), with the biases of PyTorch."""
-    model = Layered(torch.sin, (omega, hidden))
+    model = Layered(torch.sin, (omega, hidden), **sizes)
     return _uniform(model, lambda i, n: 1 / n if i == 0 else math.sqrt(6 / n) / hidden, lambda i, n: None)
 
 
@@ -115,7 +129,7 @@ def _glorot(activation: Callable[[Tensor], Tensor]) -> Layered:
 
 
 MODELS: dict[str, tuple[Callable[[], Layered], float]] = {
-    "SIREN, official notebook (ω = 30)": (lambda: _siren(30.0, 30.0), 1e-4),
+    "SIREN, official notebook (ω = 30)": (lambda: _siren(30.0, 30.0), SIREN_RATE),
     "SIREN as in COIN (ω = 30)": (lambda: _siren(30.0, 30.0), 2e-4),
     "SIREN as in WIRE's comparison (ω = 10)": (lambda: _siren(10.0, 10.0), 1e-3),
     "siren-pytorch (ω = 30, then 1)": (_siren_pytorch, 1e-4),
@@ -177,6 +191,24 @@ FAULTS: dict[str, dict[str, Callable[[up.Field], nn.Module]]] = {
 }
 
 
+def _recording(name: str, units: float) -> up.Points:
+    """A part of a recording, with a second as so many units of time."""
+    import signals
+
+    make, first = {
+        "Bach's cello": (lambda: (up.load("bach"), None), 100_000),
+        "house music": (lambda: signals.packaged_sound("house_lo.wav"), 20_000),
+        "speech": (lambda: signals.speech("She had your dark suit in greasy wash water all year.", "en-us"), 10_000),
+    }[name]
+    field, _ = make()
+    times = units / field.rate * (np.arange(SOUND_SAMPLES) - SOUND_SAMPLES / 2)
+    return up.Points(times[:, None], field.flat_values()[first : first + SOUND_SAMPLES])
+
+
+# Units of time a second: in the first the frequencies of SIREN's first layer are too low, in the second nearly right.
+SOUNDS = {"Bach's cello": (10.0, 100.0), "house music": (10.0, 100.0), "speech": (10.0, 100.0)}
+
+
 def tasks() -> Iterator[Task]:
     """Everything to train."""
     for seed in SEEDS:  # so that there is something of everything first
@@ -186,31 +218,40 @@ def tasks() -> Iterator[Task]:
         for name, (make, rate) in MODELS.items():
             yield Task("model", name, "as it is", seed, lambda field, make=make: make(), rate)
             yield Task("model", name, "as recommended", seed, lambda field, make=make: follow(make(), field), rate)
+        for name, units in ((name, units) for name, choices in SOUNDS.items() for units in choices):
+            make = lambda field: _siren(30.0, 30.0, in_size=1, width=SOUND_WIDTH)  # noqa: E731
+            signal = functools.partial(_recording, name, units)
+            name = f"{name}, {units:g} units a second"
+            yield Task("sound", name, "as it is", seed, make, SIREN_RATE, signal)
+            followed = lambda field, make=make: follow(make(field), field)  # noqa: E731
+            yield Task("sound", name, "as recommended", seed, followed, SIREN_RATE, signal)
 
 
-def halves() -> tuple[up.Points, up.Points]:
-    """The camera image in two halves of random pixels, to be trained on and held back."""
-    field = up.load("camera", size=64)
+@functools.lru_cache(maxsize=4)
+def halves(signal: Callable[[], up.Field]) -> tuple[up.Points, up.Points]:
+    """A signal in two halves of random samples, to be trained on and held back."""
+    field = signal()
     order = np.random.default_rng(0).permutation(field.samples)
     positions, values = field.coordinates().astype(np.float32), field.values.reshape(-1, 1).astype(np.float32)
     return tuple(up.Points(positions[part], values[part]) for part in np.array_split(order, 2))  # pyright: ignore
 
 
 def train(model: nn.Module, train_half: up.Points, held_back: up.Points, rate: float) -> dict[str, float]:
-    """The PSNR on both halves after training, in dB."""
+    """The quality on both halves after training, in dB."""
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     x, y = _tensor(train_half.positions), _tensor(train_half.values)
     for _ in range(STEPS):
         optimizer.zero_grad()
         (model(x) - y).square().mean().backward()
         optimizer.step()
-    return {"train": _psnr(model, train_half), "held out": _psnr(model, held_back)}
+    return {"train": _decibels(model, train_half), "held out": _decibels(model, held_back)}
 
 
 @torch.no_grad()
-def _psnr(model: nn.Module, half: up.Points) -> float:
-    error = float((model(_tensor(half.positions)) - _tensor(half.values)).square().mean())
-    return -10 * math.log10(error)  # gray values lie between 0 and 1
+def _decibels(model: nn.Module, half: up.Points) -> float:
+    """The PSNR of an image, whose gray values lie between 0 and 1, and the SNR of a sound."""
+    unit = 1.0 if half.in_size == 2 else float(half.values.var())
+    return 10 * math.log10(unit / float((model(_tensor(half.positions)) - _tensor(half.values)).square().mean()))
 
 
 def _tensor(array: np.ndarray) -> Tensor:
@@ -233,17 +274,21 @@ def main() -> None:
     """Run what is missing."""
     torch.set_num_threads(1)
     done = {(record["kind"], record["name"], record["variant"], record["seed"]) for record in load_records()}
-    train_half, held_back = halves()
     for task in tasks():
-        jobs = {task.key: lambda task=task: train(_made(task, train_half), train_half, held_back, task.rate)}
+        jobs: dict[Any, Callable[[], dict[str, Any]]] = {task.key: lambda task=task: _trained(task)}
         if task.seed == 0:
-            jobs[("verdict", *task.key[1:])] = lambda task=task: verdict(task, train_half)
+            jobs[("verdict", *task.key[1:])] = lambda task=task: verdict(task, halves(task.signal)[0])
         for key, job in jobs.items():
             if key not in done:
                 record = dict(zip(("kind", "name", "variant", "seed"), key, strict=True)) | job()
                 with RECORDS.open("a") as file:
                     file.write(json.dumps(record, ensure_ascii=False) + "\n")
                 print(json.dumps(record, ensure_ascii=False), flush=True)
+
+
+def _trained(task: Task) -> dict[str, float]:
+    train_half, held_back = halves(task.signal)
+    return train(_made(task, train_half), train_half, held_back, task.rate)
 
 
 def _made(task: Task, field: up.Points) -> nn.Module:

@@ -32,9 +32,10 @@ from signals import DEVELOPMENT, REPORT, Signal
 from uniphase.fitting.loop import Checkpoint, State, Training
 from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
-from uniphase.jax.network import dtype_of
+from uniphase.jax.network import dtype_of, evaluate_rows
 from uniphase.lab.tables import Table, spread
 from uniphase.recipe import Scales, Units
+from uniphase.training.averages import SampledAverages
 from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
 from uniphase.training.optimizers import as_arrays, muon_in_units
@@ -49,6 +50,7 @@ SHAPES = {
     "cosine": lambda t: (1 + np.cos(np.pi * t)) / 2,
     "squared": lambda t: (1 - t) ** 2,
     "constant": lambda t: 1.0 + 0 * t,
+    "warm-up": lambda t: np.minimum(1 - t, t / 0.05),
 }
 RULE_SCALES = Scales()
 UNBOUNDED = Scales(growth=math.inf)
@@ -75,6 +77,7 @@ class Variation:
     output_scale: float = OUTPUT_SCALE
     frequencies: float = 1.0
     samples: str | None = None
+    calm: float = 0.0
     optimizer: str = "muon"
     scheme: str = "uniform-phase"
     scales: Scales = RULE_SCALES
@@ -117,6 +120,7 @@ CURVES: dict[str, list[Variation]] = {
     "depth": [Variation(depth=2, width=1.22), Variation(), Variation(depth=5, width=0.77)],
     "0.1.0": [PREVIOUS, Variation()],
     "samples": [Variation(samples=kind) for kind in ("points", "averages", "independent")],
+    "calm": [Variation(calm=share) for share in (0.0, 0.02, 0.1, 0.5)],
 }
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
 _COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", scales=UNBOUNDED)
@@ -149,6 +153,17 @@ def samples_of(variation: Variation, field: Any, moments: up.Moments) -> tuple[s
     if not isinstance(field, up.Grid) or variation.samples is None:
         return rule, rule
     return rule, rule if variation.samples == "independent" and rule == "points" else variation.samples
+
+
+def applies(variation: Variation, signal: Signal) -> bool:
+    """Whether a variation is another fit of a signal than the rule."""
+    if variation.samples is None and not variation.calm:
+        return True
+    field, _ = fields_of(signal)
+    rule, samples = samples_of(variation, field, up.estimate_moments(field))
+    if variation.calm:
+        return samples == "averages"
+    return rule != samples or replace(variation, samples=None) != Variation()
 
 
 @dataclass(frozen=True)
@@ -186,9 +201,10 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
     constants: Any = [jax.numpy.asarray(value, np.float32) for value in variation.scales]
     settings = units, Scales(*constants)
-    problem = Problem(
-        (prepare(term, dtype_of(network)),), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch
-    )
+    prepared = prepare(term, dtype_of(network))
+    if variation.calm:
+        prepared = CalmAverages(*vars(prepared).values(), share=variation.calm)
+    problem = Problem((prepared,), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch)
     plan = ShapedPlan(recipe, None, None, 1.0, -math.inf, None, term.least_loss, None, shape=variation.shape)
     losses = np.full(recipe.steps, np.nan, np.float32)
     training = Training(CompiledSteps(problem, seed), plan, losses, Checkpoint(None, math.inf, "", TreeFiles()))
@@ -220,6 +236,18 @@ class Anywhere(eqx.Module):
 
     def draw(self, key: Any, indices: Any) -> Any:
         return self.cells.draw(key, indices)
+
+
+class CalmAverages(SampledAverages):
+    """Averages, with a share of the squared slopes within the cells added to the loss."""
+
+    share: float
+
+    def loss(self, network: Any, batch: tuple[Any, ...], transposed: Any = None) -> Any:
+        indices, weights, positions = batch
+        first, second = (evaluate_rows(network, positions[:, i], transposed) for i in (0, 1))
+        error, slope = (first + second) / 2 - self.samples.values_at(indices), (first - second) / 2
+        return weights * (error**2 + self.share * slope**2).mean(axis=1) / self.variance
 
 
 def term_of(field: Any, samples: str, moments: up.Moments) -> Any:
@@ -262,7 +290,7 @@ def run(what: str, seeds: int, only: list[str]) -> None:
     done = {(r["signal"], r["variation"], r["seed"], r["work"]) for r in load_records()}
     for signal, variation, seed, work in tasks(what, seeds):
         key = (signal.name, variation.name(), seed, work)
-        if key in done or (only and signal.name not in only):
+        if key in done or (only and signal.name not in only) or not applies(variation, signal):
             continue
         found = measure(signal, variation, seed, work)
         done.add(key)
