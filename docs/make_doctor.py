@@ -125,15 +125,15 @@ the doctor recommends for them. Findings are those of the first seed:
 
 {models}
 
-Last, SIREN with ω = 30 and its rate of 0.0001, {sound_width} neurons wide, for {sound_samples} samples of recordings, half
-of them held back; SNR in dB. What ω is right for depends on the units: in the first row of each, a second is 10 units of
-time, and in the second 100.
+Last, SIREN with ω = 30 and its rate of 0.0001, {sound_width} neurons wide, for {sound_samples} samples of recordings,
+half of them held back; SNR in dB. What ω is right for depends on the units: in the first row of each, a second is 10
+units of time, and in the second 100.
 
 {sounds}
 
-The fitted half tells whether a network can learn the recording. The other half does so only for the cello, which is sampled
-far above its own frequencies: in the gaps that a random half leaves, the other two are not determined by what is
-left, and a network that is too slow for the signal is no worse there than one that fits it.
+The fitted half tells whether a network can learn the recording. The other half does so only for the cello, which is
+sampled far above its own frequencies: in the gaps that a random half leaves, the other two are not determined by what
+is left, and a network that is too slow for the signal is no worse there than one that fits it.
 """
 
 SECTIONS = [
