@@ -312,6 +312,8 @@ SQUASHED: dict[str, Entry] = {
     "tanh/2 + 1/2": Entry(lambda: Around(after=Lambda(lambda y: torch.tanh(y) * 0.5 + 0.5)), NET),
 }
 
+EVERY = {**READ, **IN_LAW, **SQUASHED}
+
 # Not read.
 
 

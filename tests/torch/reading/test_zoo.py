@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 from torch import nn  # noqa: E402
 
-from helpers import zoo  # noqa: E402
+from helpers import zoo, zoo_training  # noqa: E402
 from helpers.excess import moment_excesses  # noqa: E402
 from helpers.torch_models import Sine, Skipping, sequential  # noqa: E402
 from uniphase.torch.diagnostics import diagnose  # noqa: E402
@@ -23,7 +23,6 @@ MOMENTS = prescribe_moments(
 )
 PICTURE = prescribe_moments(mean=[0.5, 0.3, 0.7], covariance=[0.08, 0.04, 0.02], length_scale=[0.2, 0.5])
 X = torch.rand(20, 2, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
-EVERY = {**zoo.READ, **zoo.IN_LAW, **zoo.SQUASHED}
 
 
 def seeded(seed: int = 0):
@@ -41,7 +40,7 @@ def channels(model, x=X):
     return result[0] if isinstance(result, tuple) else result
 
 
-@pytest.mark.parametrize("entry", EVERY.values(), ids=EVERY)
+@pytest.mark.parametrize("entry", zoo.EVERY.values(), ids=zoo.EVERY)
 def test_it_is_read(entry):
     model = entry.make().double()
     chain = read_layers(model)
@@ -102,6 +101,17 @@ def test_moments_come_out_of_a_squash(entry):
     tolerance = 5 * error + 0.05 * np.abs(expected)
     assert (np.abs(found - expected) < tolerance).all()
     assert (np.abs(found - 1.5 * expected) > tolerance)[[3, 7, 11, 12, 15]].all()  # variances and Ω: told apart
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", zoo.EVERY.values(), ids=zoo.EVERY)
+def test_training_is_not_worse_for_it(entry):
+    """The table of this in docs/models.md is made by benchmarks/zoo.py."""
+    before, after = (
+        np.mean([zoo_training.train(entry, seed, initialized=initialized) for seed in range(3)], axis=0)
+        for initialized in (False, True)
+    )
+    assert (after > before - 0.3).all(), (before, after)  # the fitted half and the other, in dB
 
 
 @pytest.mark.parametrize("name", ["x @ W.T + b", "ω first", "y/2 + 1/2", "convolutions"])
