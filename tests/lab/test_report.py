@@ -70,6 +70,18 @@ def test_the_tables_of_a_report_can_be_made_again_from_it(tmp_path):
     assert not list((second / "figures").iterdir())
 
 
+def test_a_report_in_the_same_place_keeps_the_figures_that_need_arrays(tmp_path):
+    store, place = Store(tmp_path / "store"), tmp_path / "place"
+    fill(store, get_experiment("narrow").runs("paper", 2, store))
+    write_report(store, place)
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    write_report(Store(place), place)
+    after = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    assert before.keys() == after.keys()
+    assert (place / "figures" / "narrow.png") in before
+    assert after[place / "report.md"] == before[place / "report.md"]
+
+
 def test_seeds_are_found_with_gaps_and_other_options(tmp_path, monkeypatch):
     """One scheme has the seeds 0 and 3. In the sweep the second seed selects another ω₀ than the first."""
     monkeypatch.setattr("uniphase.lab.report.write_figures", lambda *_: ())

@@ -45,7 +45,10 @@ _SEEN = {
     "omega-sweep": "Curves of the error over the frequency ω₀, one panel for each image",
     "best-omega": "Images as the best networks of a sweep over ω₀ render them, beside the originals",
     "mup-sweep": "Curves of the error over the learning rate, one for each width",
+    "beyond": "Errors of the default fit on the paper's images, relative to those of the cubic spline",
 }
+# Figures whose names do not begin with that of their experiment.
+_FIGURES = {"omega-sweep": ("omega-sweep", "best-omega")}
 # Verdicts by which a line agrees with the paper, by which it differs, and that say nothing of it.
 _AGREE = ("inside the rounding", "inside the spread", "holds")
 _SILENT = ("not run", "partly run", "too few seeds", "no verdict", "not printed", "needs no training")
@@ -165,13 +168,19 @@ def _write_section(
 
 
 def write_figures(experiment: Experiment, preset: Preset, seeds: int, store: Store, directory: Path) -> Sequence[str]:
-    """Write the figures of an experiment for which there are records, and return their names."""
+    """Write the figures of an experiment for which there are records, and return their names.
+
+    Packed records have no arrays. What cannot be drawn from them is kept from an earlier report in the same directory.
+    """
     from .plots import save
 
     figures = {_stem(name, preset): figure for name, figure in experiment.figures(preset, seeds, store).items()}
     for stem, figure in figures.items():
         save(figure, directory / "figures" / stem)
-    return tuple(figures)
+    beginnings = _FIGURES.get(experiment.name, (experiment.name,))
+    found = sorted(path.stem for path in (directory / "figures").glob("*.png") if path.stem.startswith(beginnings))
+    kept = [stem for stem in found if stem.endswith("-quick") == (preset == "quick")]
+    return (*figures, *(stem for stem in kept if stem not in figures))
 
 
 def _coverage(runs: Mapping[str, Run], made: Mapping[str, Run]) -> str:
