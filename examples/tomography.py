@@ -25,7 +25,9 @@ def rays_of(angles: np.ndarray, size: int) -> up.Rays:
     return up.Rays(*ends.reshape(-1, 2, 2).swapaxes(0, 1))
 
 
-def main(size: int = 128, views: int = 30, seed: int = 0, steps: int = 1500) -> dict[str, tuple[float, float]]:
+def main(
+    size: int = 128, views: int = 30, seed: int = 0, steps: int = 1500, width: int = 128, draws: int = 128
+) -> dict[str, tuple[float, float]]:
     """PSNR in dB and SSIM of each reconstruction."""
     inside = np.hypot(*np.indices((size, size)) - size // 2) < size // 2  # a trace of the phantom is outside
     phantom = inside * np.asarray(resize(shepp_logan_phantom(), (size, size), anti_aliasing=True))
@@ -36,8 +38,8 @@ def main(size: int = 128, views: int = 30, seed: int = 0, steps: int = 1500) -> 
 
     back_projection = iradon(sinogram, angles)
     moments = up.estimate_moments(up.image(iradon(sinogram, angles, filter_name="hann")))  # a first look is enough
-    network = up.CoordinateMLP(up.uniform_phase(moments, width=128, depth=3), key=jax.random.key(seed))
-    result = up.fit(network, up.Averages(means, over=rays, draws=128), moments=moments, steps=steps, seed=seed)
+    network = up.CoordinateMLP(up.uniform_phase(moments, width=width, depth=3), key=jax.random.key(seed))
+    result = up.fit(network, up.Averages(means, over=rays, draws=draws), moments=moments, steps=steps, seed=seed)
 
     sart = iradon_sart(sinogram, angles)
     for _ in range(2):

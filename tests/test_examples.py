@@ -76,7 +76,7 @@ def test_denoise(main):
 
 
 def test_tomography(main):
-    found = main("tomography", size=32, views=30, steps=300)
+    found = main("tomography", size=32, views=30, steps=200, width=32, draws=32)
     assert found["uniphase"][0] > 20  # without a reading it is at about 11
 
 
