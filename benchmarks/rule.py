@@ -34,7 +34,7 @@ from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
 from uniphase.jax.network import dtype_of, evaluate_rows
 from uniphase.lab.tables import Table, spread
-from uniphase.recipe import Scales, Units
+from uniphase.recipe import DRAWS, Scales, Units
 from uniphase.training.averages import SampledAverages
 from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
@@ -55,7 +55,7 @@ SHAPES = {
 RULE_SCALES = Scales()
 UNBOUNDED = Scales(growth=math.inf)
 # Evaluations of the network for each sample.
-EVALUATIONS = {"points": 1, "averages": 2, "independent": 2}
+EVALUATIONS = {"points": 1, "averages": DRAWS, "one pair, squared": 2, "independent": 2}
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
 REPORT_RATES = (0.5, 1.0, 2.0)
 # Curves are drawn with this share of the default's steps, and without the signals that take longest: forty variations
@@ -119,8 +119,8 @@ CURVES: dict[str, list[Variation]] = {
     "width": [Variation(width=factor) for factor in (0.5, 0.75, 1.0, 1.5)],
     "depth": [Variation(depth=2, width=1.22), Variation(), Variation(depth=5, width=0.77)],
     "0.1.0": [PREVIOUS, Variation()],
-    "samples": [Variation(samples=kind) for kind in ("points", "averages", "independent")],
-    "calm": [Variation(calm=share) for share in (0.0, 0.02, 0.1, 0.5)],
+    "samples": [Variation(samples=kind) for kind in EVALUATIONS],
+    "calm": [Variation(samples="one pair, squared", calm=share) for share in (0.0, 0.02, 0.1, 0.5)],
 }
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
 _COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", scales=UNBOUNDED)
@@ -152,18 +152,17 @@ def samples_of(variation: Variation, field: Any, moments: up.Moments) -> tuple[s
     rule = up.default_sampling(field, blueprint_of(Variation(), field, moments).parameters)
     if not isinstance(field, up.Grid) or variation.samples is None:
         return rule, rule
-    return rule, rule if variation.samples == "independent" and rule == "points" else variation.samples
+    kept = rule == "points" and variation.samples not in ("points", "averages")
+    return rule, rule if kept else variation.samples
 
 
 def applies(variation: Variation, signal: Signal) -> bool:
     """Whether a variation is another fit of a signal than the rule."""
-    if variation.samples is None and not variation.calm:
+    if variation.samples is None:
         return True
     field, _ = fields_of(signal)
     rule, samples = samples_of(variation, field, up.estimate_moments(field))
-    if variation.calm:
-        return samples == "averages"
-    return rule != samples or replace(variation, samples=None) != Variation()
+    return rule != samples or replace(variation, samples=None, calm=0.0) != Variation()
 
 
 @dataclass(frozen=True)
@@ -195,15 +194,13 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     moments = up.estimate_moments(field)
     network = up.CoordinateMLP(blueprint_of(variation, field, moments), key=jax.random.key(seed))
     by_rule, samples = samples_of(variation, field, moments)
-    recipe = recipe_of(variation, field, network, EVALUATIONS[by_rule] / EVALUATIONS[samples] * work)
-    term = term_of(field, samples, moments)
+    recipe = recipe_of(variation, field, network, work, *(EVALUATIONS[kind] for kind in (by_rule, samples)))
+    term = observe(field, "points" if samples == "points" else "averages", moments)
     trained, frozen, static = split_network(network)
     units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
     constants: Any = [jax.numpy.asarray(value, np.float32) for value in variation.scales]
     settings = units, Scales(*constants)
-    prepared = prepare(term, dtype_of(network))
-    if variation.calm:
-        prepared = CalmAverages(*vars(prepared).values(), share=variation.calm)
+    prepared = varied(prepare(term, dtype_of(network)), samples, variation.calm)
     problem = Problem((prepared,), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch)
     plan = ShapedPlan(recipe, None, None, 1.0, -math.inf, None, term.least_loss, None, shape=variation.shape)
     losses = np.full(recipe.steps, np.nan, np.float32)
@@ -238,30 +235,41 @@ class Anywhere(eqx.Module):
         return self.cells.draw(key, indices)
 
 
-class CalmAverages(SampledAverages):
-    """Averages, with a share of the squared slopes within the cells added to the loss."""
+class OnePair(SampledAverages):
+    """The error of the mean over one opposite pair, squared; and a share of the squared slope between its positions."""
 
     share: float
 
-    def loss(self, network: Any, batch: tuple[Any, ...], transposed: Any = None) -> Any:
+    def draw(self, key: Any, n: int) -> Any:
+        return super().draw(key, n)[:3]
+
+    def loss(self, network: Any, batch: Any, transposed: Any = None) -> Any:
         indices, weights, positions = batch
         first, second = (evaluate_rows(network, positions[:, i], transposed) for i in (0, 1))
         error, slope = (first + second) / 2 - self.samples.values_at(indices), (first - second) / 2
         return weights * (error**2 + self.share * slope**2).mean(axis=1) / self.variance
 
 
-def term_of(field: Any, samples: str, moments: up.Moments) -> Any:
-    if samples == "independent" and isinstance(field, up.Grid):
-        return up.Averages(field.flat_values(), over=Anywhere(Cells(field)), moments=moments)
-    return observe(field, "points" if samples == "points" else "averages", moments)
+def varied(prepared: Any, samples: str, share: float) -> Any:
+    """The observations of the rule, or others of the same samples."""
+    if samples == "independent":
+        return SampledAverages(prepared.samples, Anywhere(prepared.regions), prepared.variance, 2)
+    if samples == "one pair, squared":
+        return OnePair(prepared.samples, prepared.regions, prepared.variance, DRAWS, share)
+    return prepared
 
 
-def recipe_of(variation: Variation, field: Any, network: up.CoordinateMLP, work: float) -> up.Recipe:
-    """The recipe of the rule, with as many steps as a share of its work is enough for."""
-    rule = up.default_recipe(field, network)
+def recipe_of(
+    variation: Variation, field: Any, network: up.CoordinateMLP, work: float, by_rule: int, draws: int
+) -> up.Recipe:
+    """The recipe of the rule, with as many steps as a share of its work is enough for.
+
+    `by_rule` and `draws` are the evaluations of the network for each sample.
+    """
+    rule, own = (up.default_recipe(field, network, draws=each) for each in (by_rule, draws))
     width, depth = up.default_size(field)
-    batch = int(min(field.samples, max(1, variation.batch * rule.batch)))
-    cheaper = rule.batch / batch * (width / network.width) ** 2 * depth / variation.depth
+    batch = int(min(field.samples, max(1, variation.batch * own.batch)))
+    cheaper = rule.batch * by_rule / (batch * draws) * (width / network.width) ** 2 * depth / variation.depth
     steps = max(10, round(work * cheaper * rule.steps))
     rate = rule.learning_rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
     return replace(rule, batch=batch, steps=steps, learning_rate=variation.rate * rate)

@@ -24,6 +24,8 @@ Optimizer = Literal["muon", "adam", "given"]
 NOISY_RATE = 0.1
 # Samples of a step, if there are as many.
 BATCH = 4096
+# Positions in the cell of a sample whose average is fitted, in each step: two opposite pairs.
+DRAWS = 4
 # Matrices between the input and the output layer.
 DEPTH = 3
 # A trained network of P parameters holds about 4 P^0.8 cosines of a signal: 2.6 to 5.7 for photos of the development
@@ -275,11 +277,12 @@ def default_rate(network: Layered) -> float:
     return 0.25 / (1 + sum(layer.role == "hidden" for layer in network.layers))
 
 
-def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bool = False) -> Recipe:
+def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bool = False, draws: int = 1) -> Recipe:
     """The default recipe, which follows from the size of the signal.
 
-    Muon in the units of the signal at `default_rate`, falling linearly to a hundredth, with 4,096 samples per step. The
-    number of steps grows with the square root of the number of values, from 600 to 2,000.
+    Muon in the units of the signal at `default_rate`, falling linearly to a hundredth, with 4,096 samples per step, or
+    half as many averages over cells. The number of steps grows with the square root of the number of values, from 600
+    to 2,000.
 
     **Arguments:**
 
@@ -287,6 +290,7 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     - `network`: one whose layers have roles. `None`: any other network, which is trained by Adam at 1e-3.
     - `noisy`: whether the fit is to end at the noise of the signal. It then takes steps of a tenth of the size: the
         network would otherwise be left with the unrest of large ones.
+    - `draws`: positions for each sample: 1 for values at points, `Averages.draws` for averages.
 
     !!! example
         ```python
@@ -297,7 +301,7 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     optimizer, rate = ("adam", 1e-3) if network is None else ("muon", default_rate(network))
     rate *= NOISY_RATE if noisy else 1.0
     steps = 10 * round(float(np.clip(6.4 * math.sqrt(values), 600, 2000)) / 10)
-    return Recipe(optimizer, rate, 0.01, steps, int(min(BATCH, samples)))
+    return Recipe(optimizer, rate, 0.01, steps, int(max(1, min(2 * BATCH // max(2, draws), samples))))
 
 
 def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:

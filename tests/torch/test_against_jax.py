@@ -193,11 +193,10 @@ def drawn_by_jax(term, batch: int, seed: int):
         drawn = prepared.draw(jax.random.fold_in(jax.random.key(seed), number), batch)
         if isinstance(term, Values):
             positions, values = prepared.samples.at(drawn[0])
-            first = second = torch.tensor(np.asarray(positions))
+            positions = positions[:, None]
         else:
-            values = prepared.samples.values_at(drawn[0])
-            first, second = (torch.tensor(np.asarray(drawn[2])[:, i]) for i in range(2))
-        return Batch(torch.tensor(np.asarray(values)), first, second)
+            values, positions = prepared.samples.values_at(drawn[0]), np.concatenate(drawn[2:], axis=1)
+        return Batch(*(torch.tensor(np.asarray(array)) for array in (values, positions)))
 
     return draw
 

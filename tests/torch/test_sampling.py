@@ -23,8 +23,7 @@ def test_values_belong_to_their_positions():
         batch = batches(field).draw(3)
         rows = batch.values[:, 0].long()
         assert len(batch) == len(set(rows.tolist())) == 8
-        torch.testing.assert_close(batch.first, torch.tensor(GRID.coordinates())[rows])
-        assert batch.second is batch.first
+        torch.testing.assert_close(batch.positions, torch.tensor(GRID.coordinates())[rows][:, None])
 
 
 def test_missing_samples_are_never_drawn():
@@ -33,27 +32,34 @@ def test_missing_samples_are_never_drawn():
     holed = Grid(values, extents=GRID.extents)
     every = batches(holed, size=24).draw(0)
     assert len(every) == 21
-    torch.testing.assert_close(every.first, torch.tensor(GRID.coordinates())[every.values[:, 0].long()])
+    expected = torch.tensor(GRID.coordinates())[every.values[:, 0].long()]
+    torch.testing.assert_close(every.positions[:, 0], expected)
     assert all(batches(holed).draw(i).values.isfinite().all() for i in range(5))
 
 
 def test_positions_fill_the_cells_evenly():
     drawn = [batches(GRID, "averages", 24).draw(i) for i in range(200)]
-    for positions in (torch.stack([b.first for b in drawn]), torch.stack([b.second for b in drawn])):
+    for positions in torch.stack([batch.positions for batch in drawn]).unbind(dim=2):
         inside = (positions - torch.tensor(GRID.coordinates())) / torch.tensor(GRID.spacing)
         assert inside.abs().max() < 0.5
         # 4,800 uniform numbers of variance 1/12: six standard errors of the mean and of the variance
         assert inside.mean(dim=(0, 1)).abs().max() < 6 * (1 / 12 / 4800) ** 0.5
         assert (inside.var(dim=(0, 1)) - 1 / 12).abs().max() < 6 * (1 / 180 / 4800) ** 0.5
-    for batch in drawn:  # each pair is opposite in its cell
-        torch.testing.assert_close((batch.first + batch.second) / 2, torch.tensor(GRID.coordinates()))
+    for batch in drawn:  # each of the two pairs is opposite in its cell
+        one, other = (pair.mean(dim=1) for pair in batch.positions.chunk(2, dim=1))
+        torch.testing.assert_close(one, torch.tensor(GRID.coordinates()))
+        torch.testing.assert_close(other, torch.tensor(GRID.coordinates()))
+    shifts = torch.stack([batch.positions[:, ::2] - torch.tensor(GRID.coordinates())[:, None] for batch in drawn])
+    one, other = (shifts / torch.tensor(GRID.spacing)).unbind(dim=2)
+    # products of independent uniform numbers, of variance 1/144: six standard errors
+    assert (one * other).mean(dim=(0, 1)).abs().max() < 6 * (1 / 144 / 4800) ** 0.5
 
 
 def test_a_batch_depends_on_its_number_and_the_seed_alone():
     one, state = batches(GRID, "averages"), torch.get_rng_state()
     assert all(torch.equal(a, b) for a, b in zip(one.draw(5), batches(GRID, "averages").draw(5), strict=True))
     for other in (one.draw(6), batches(GRID, "averages", seed=1).draw(5)):
-        assert not torch.equal(one.draw(5).first, other.first)
+        assert not torch.equal(one.draw(5).positions, other.positions)
     assert torch.equal(torch.get_rng_state(), state)  # nobody else's numbers are used up
 
 

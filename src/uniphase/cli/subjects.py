@@ -13,7 +13,15 @@ from ..initialization.blueprint import Blueprint
 from ..initialization.moments import EPSILON, Moments, estimate_moments
 from ..initialization.noise import estimate_noise
 from ..initialization.schemes import get_scheme
-from ..recipe import Layered, Recipe, default_blueprint, default_rate, default_recipe, default_sampling, paper_recipe
+from ..recipe import (
+    DRAWS,
+    Recipe,
+    default_blueprint,
+    default_rate,
+    default_recipe,
+    default_sampling,
+    paper_recipe,
+)
 from ..signals.datasets import load
 from ..signals.fields import Field, Grid, Points
 from ..signals.tables import TABLES
@@ -131,10 +139,11 @@ def draw_network(blueprint: Blueprint, seed: int) -> "CoordinateMLP":
     return CoordinateMLP(blueprint, key=jax.random.key(seed))
 
 
-def choose_recipe(field: Field, network: Layered, options: Options, noise: float = 0.0) -> Recipe:
-    """The recipe for a network or its blueprint, with the user's choices in place of the rule's entries."""
+def choose_recipe(field: Field, network: Blueprint, options: Options, noise: float = 0.0) -> Recipe:
+    """The recipe for the blueprint of a network, with the user's choices in place of the rule's entries."""
     if options.recipe == "default":
-        recipe = default_recipe(field, network, noisy=noise > 0)
+        averages = (options.samples or default_sampling(field, network.parameters)) == "averages"
+        recipe = default_recipe(field, network, noisy=noise > 0, draws=DRAWS if averages else 1)
     else:
         recipe = paper_recipe(field, steps=5000, learning_rate=5e-5) if is_sound(field) else paper_recipe(field)
     rate = options.lr

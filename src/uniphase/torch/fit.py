@@ -32,7 +32,7 @@ from ..initialization.blueprint import Blueprint
 from ..initialization.moments import Moments, estimate_moments
 from ..initialization.noise import require_noise
 from ..initialization.schemes import require_omega
-from ..recipe import Recipe, as_seed, default_blueprint, default_recipe, default_sampling
+from ..recipe import DRAWS, Recipe, as_seed, default_blueprint, default_recipe, default_sampling
 from ..signals.fields import Field, Grid, Points, Sampling
 from ..signals.metrics import Metrics, evaluate
 from ..signals.paths import FilePath
@@ -306,7 +306,8 @@ def _mover(
     _require_optimizer(optimizer, trained)
     chain, reason = (None, "") if optimizer is not None else _read(model)
     if recipe is None:
-        recipe = default_recipe(observed.field, chain, noisy=observed.noise > 0)
+        draws = DRAWS if observed.sampling == "averages" else 1
+        recipe = default_recipe(observed.field, chain, noisy=observed.noise > 0, draws=draws)
     recipe = recipe if steps is None else replace(recipe, steps=steps)
     if optimizer is not None:
         return replace(recipe, optimizer="given", learning_rate=1.0, final_fraction=1.0), optimizer

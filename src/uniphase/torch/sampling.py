@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..recipe import DRAWS
 from ..signals.fields import Field, Grid, Sampling
 from ..signals.views import grid_frame
 from .batches import draw_batch
@@ -22,13 +23,12 @@ class Batch(NamedTuple):
     """Some observations.
 
     - `values`: of each, `(n, out_size)`.
-    - `first`, `second`: two positions of each, `(n, in_size)`, over which the network is averaged: twice the same for
-        the value at a point, and two opposite ones in the cell for the average over it.
+    - `positions`: of each, `(n, draws, in_size)`: one for the value at a point, and two opposite pairs in the cell for
+        the average over it.
     """
 
     values: Tensor
-    first: Tensor
-    second: Tensor
+    positions: Tensor
 
     def __len__(self) -> int:
         return len(self.values)
@@ -104,11 +104,12 @@ class Batches:
         centers = samples.positions_at(indices)
         values = samples.values[indices].to(centers)
         if self.sampling == "points":
-            return Batch(values, centers, centers)
+            return Batch(values, centers[:, None])
         dtype = torch.promote_types(centers.dtype, torch.float32)
-        inside = 2 * torch.rand(centers.shape, generator=generator, dtype=dtype, device="cpu") - 1
+        shape = (len(centers), DRAWS // 2, centers.shape[1])
+        inside = 2 * torch.rand(shape, generator=generator, dtype=dtype, device="cpu") - 1
         shifts = samples.half_step * inside.to(centers)
-        return Batch(values, centers + shifts, centers - shifts)
+        return Batch(values, centers[:, None] + torch.stack([shifts, -shifts], dim=2).flatten(1, 2))
 
 
 def _mixed(seed: int, number: int) -> int:

@@ -80,15 +80,16 @@ class ModelSteps:
 def loss_and_gradients(model: nn.Module, batch: Batch, variance: float) -> Float[Tensor, ""]:
     """The mean loss of a batch in units of the variance; its gradients are added to those of the parameters.
 
-    Of two opposite positions in a cell it is the error of their mean that is squared, as for `uniphase.Averages`.
+    Of two opposite pairs of positions in a cell, the errors of their means are multiplied, as for `uniphase.Averages`.
     """
     total = torch.zeros((), dtype=batch.values.dtype, device=batch.values.device)
     for start in range(0, len(batch), BATCH):  # at once, a large batch would take gigabytes
-        values, first, second = (part[start : start + BATCH] for part in batch)
-        error = evaluate_rows(model, first) - values
-        if batch.second is not batch.first:
-            error = (error + evaluate_rows(model, second) - values) / 2
-        loss = error.square().mean(dim=1).sum() / (len(batch) * variance)
+        values, positions = (part[start : start + BATCH] for part in batch)
+        n, draws, in_size = positions.shape
+        outputs = evaluate_rows(model, positions.reshape(n * draws, in_size)).reshape(n, draws, -1)
+        pairs = outputs.chunk(2, dim=1) if draws > 1 else (outputs, outputs)
+        one, other = (pair.mean(dim=1) - values for pair in pairs)
+        loss = (one * other).mean(dim=1).sum() / (len(batch) * variance)
         loss.backward()
         total += loss.detach()
     return total

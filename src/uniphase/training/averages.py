@@ -1,13 +1,11 @@
 """Averages: observations that are means of a field over regions, such as the cells of pixels or the rays of a scanner.
 
-For an average y of f over a region, two independent random positions u and v in the region give
-E[(f(u) - y)(f(v) - y)] = (mean of f - y)². So two evaluations give the squared error of the average without bias, where
-one evaluation, squared, would add the variance of f within the region and blur the field.
+For an average y of f over a region, two independent estimates F and G of the mean of f over it, from a few random
+positions each, give E[(F - y)(G - y)] = (mean of f - y)²: the squared error of the average without bias. One estimate,
+squared, would add its variance, and a network that makes this small is not the one that the averages tell of.
 
-The cells of a grid are small, and a network should be calm within them. There two opposite positions c + d and c - d
-around the centre are better: the square of the mean error, (f(c + d) + f(c - d))/2 - y. What is linear in the cell
-cancels, which leaves far less noise in the gradients; what is added, the variance of the even part of f, damps the
-oscillations that the samples cannot see.
+In the cells of a grid, F and G are means over two opposite positions c + d and c - d around the centre each. What is
+linear in the cell cancels, which leaves far less noise in the gradients than independent positions do.
 """
 
 import functools
@@ -23,11 +21,12 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 from numpy.typing import ArrayLike
 
-from ..fitting.observations import loss_unit
+from ..fitting.observations import LEAST_PRODUCT, loss_unit
 from ..initialization.moments import Moments, estimate_moments
 from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
 from ..jax.render import predict
+from ..recipe import DRAWS
 from ..signals.fields import Extent, Grid, Points, taken_range
 from ..signals.metrics import Metrics, evaluate, metrics_of_error
 from .regions import Cells, Regions, draw_several
@@ -36,8 +35,6 @@ from .terms import Observations, PositionMoments
 
 # Positions that the mean over a region is measured by after a fit.
 _DRAWS = 64
-# A product of two errors that is as good as zero.
-_LEAST_PRODUCT = 0.01
 # Positions that the moments of all positions are estimated from.
 _POSITIONS = 1 << 14
 
@@ -61,8 +58,8 @@ class Averages(Observations):
     - `moments`: of the field. Default: estimated from a grid. An array has none, so pass them to `fit`, or another
         optimizer than the default.
     - `noise`: as for `Values`.
-    - `draws`: random positions in the region of an observation in each step, an even number. Two are enough for cells;
-        a field that varies much within its regions, as along rays, needs more.
+    - `draws`: random positions in the region of an observation in each step, a multiple of 4. Four are enough for
+        cells; a field that varies much within its regions, as along rays, needs more.
 
     !!! example
         ```python
@@ -79,12 +76,12 @@ class Averages(Observations):
     over: Regions | None = None
     moments: Moments | None = None
     noise: float = 0.0
-    draws: int = 2
+    draws: int = DRAWS
 
     def __post_init__(self):
         require_noise(self.noise)
-        if self.draws < 2 or self.draws % 2:
-            raise ValueError(f"draws is {self.draws}; it must be an even number, at least 2")
+        if self.draws < 4 or self.draws % 4:
+            raise ValueError(f"draws is {self.draws}; it must be a multiple of 4")
         if isinstance(self.values, Points):
             raise ValueError("scattered points have no cells; pass Averages(values, over=regions), or Values(points)")
         if isinstance(self.values, Grid):
@@ -113,8 +110,8 @@ class Averages(Observations):
 
     @property
     def least_loss(self) -> float:
-        """0 for squares; products of errors at independent positions scatter around zero."""
-        return 0.0 if hasattr(self.regions, "draw_opposite") else _LEAST_PRODUCT
+        """Products of errors scatter around zero."""
+        return LEAST_PRODUCT
 
     @property
     def samples(self) -> int:
@@ -208,14 +205,12 @@ class SampledAverages(eqx.Module):
     evaluations: int = eqx.field(static=True)  # of the network, for each observation
 
     def draw(self, key: PRNGKeyArray, n: int) -> tuple[Array, ...]:
-        """Indices, weights, and one or two sets of positions, `(drawn, draws, in_size)`."""
+        """Indices, weights, and two independent sets of positions, `(drawn, draws // 2, in_size)`."""
         choice, *keys = jax.random.split(key, 3)
         indices, weights = self.samples.draw(choice, n)
         numbers = self.samples.numbers_at(indices)
-        if hasattr(self.regions, "draw_opposite"):
-            return indices, weights, self.regions.draw_opposite(keys[0], numbers, self.evaluations)
-        sets = (draw_several(self.regions, each, numbers, self.evaluations // 2) for each in keys)
-        return indices, weights, *sets
+        draw = getattr(self.regions, "draw_opposite", functools.partial(draw_several, self.regions))
+        return indices, weights, *(draw(each, numbers, self.evaluations // 2) for each in keys)
 
     def once(self, network: Network) -> Transposed | None:
         return transposed_weights(network)
@@ -225,8 +220,8 @@ class SampledAverages(eqx.Module):
     ) -> Float[Array, " n"]:
         indices, weights, *sets = batch
         values = self.samples.values_at(indices)
-        errors = [self._means(network, positions, transposed) - values for positions in sets]
-        return weights * (errors[0] * errors[-1]).mean(axis=1) / self.variance
+        one, other = (self._means(network, positions, transposed) - values for positions in sets)
+        return weights * (one * other).mean(axis=1) / self.variance
 
     def _means(self, network: Network, positions: Array, transposed: Transposed | None) -> Array:
         n, draws, in_size = positions.shape

@@ -37,7 +37,6 @@ from ..initialization.schemes import require_omega
 from ..jax.network import CoordinateMLP, Network, dtype_of, evaluate_rows, require_vectors
 from ..jax.render import predict
 from ..recipe import (
-    BATCH,
     Optimizer,
     Recipe,
     Scales,
@@ -357,9 +356,8 @@ def _recipe(
 ) -> Recipe:
     layered = network if isinstance(network, CoordinateMLP) else None
     if recipe is None:
-        recipe = default_recipe(observed, layered, noisy=observed is not None and observed.noise > 0)
-        if isinstance(observed, Averages):  # the work of a step is that of two draws, however many there are
-            recipe = replace(recipe, batch=max(1, min(observed.samples, 2 * BATCH // observed.draws)))
+        draws = observed.draws if isinstance(observed, Averages) else 1
+        recipe = default_recipe(observed, layered, noisy=observed is not None and observed.noise > 0, draws=draws)
     if recipe.optimizer == "muon" and layered is None and optimizer is None:
         raise ValueError(
             f"recipe.optimizer is 'muon', which needs a CoordinateMLP; the network is a {type(network).__name__}. Pass "

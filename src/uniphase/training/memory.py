@@ -5,7 +5,7 @@ import os
 from typing import NamedTuple
 
 from ..initialization.blueprint import Blueprint
-from ..recipe import Recipe
+from ..recipe import DRAWS, Recipe
 from ..signals.fields import Field, Grid
 from .sampling import block_size
 
@@ -45,8 +45,8 @@ def fit_memory(field: Field, blueprint: Blueprint, recipe: Recipe, test: Field |
         ```
     """
     width = max(max(plan.rows, plan.columns) for plan in blueprint.layers)
-    activations = _ACTIVATIONS * len(blueprint.layers) * min(recipe.batch, block_size(width)) * width
-    batch = 2 * recipe.batch * (2 + field.in_size + field.out_size)
+    activations = _ACTIVATIONS * len(blueprint.layers) * min(DRAWS * recipe.batch, block_size(width)) * width
+    batch = DRAWS * recipe.batch * (2 + field.in_size + field.out_size)
     measured = [_measuring(each) for each in (field, test) if each is not None]
     samples = 4 * batch + sum(kept for kept, _ in measured) + max(work for _, work in measured)
     return FitMemory(4 * _COPIES * blueprint.parameters, samples, _PROGRAMS + 4 * activations)
