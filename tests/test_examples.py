@@ -65,13 +65,13 @@ def test_time_series(main):
 
 
 def test_inpaint(main):
-    found = main("inpaint", size=48, steps=200)
+    found = main("inpaint", size=32, steps=100)
     assert set(found) == {"random_holes", "text_over"}
     assert found["text_over"]["uniphase"] > 18  # the mean of the image is at about 11
 
 
 def test_denoise(main):
-    found = main("denoise", size=48, rounds=2)
+    found = main("denoise", size=32, rounds=2)
     assert found["uniphase"] > found["noisy"] + 1
 
 

@@ -85,7 +85,8 @@ def run_sharded(path, size, *arguments, flags):
     return subprocess.Popen([sys.executable, "-c", SHARDED, str(path), str(size), *arguments], env=environment)
 
 
-@pytest.mark.parametrize(("size", "processes"), [(23, 1), (24, 2)])  # 23² points cannot be shared evenly
+# 23² points cannot be shared evenly
+@pytest.mark.parametrize(("size", "processes"), [(23, 1), pytest.param(24, 2, marks=pytest.mark.slow)])
 def test_two_devices_compute_what_one_does(tmp_path, size, processes):
     """Two devices of one process, or one each of two that talk over the loopback; and the one of the tests."""
     path = tmp_path / "two.npz"
