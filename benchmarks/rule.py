@@ -32,9 +32,9 @@ from signals import DEVELOPMENT, REPORT, Signal
 from uniphase.fitting.loop import Checkpoint, State, Training
 from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
-from uniphase.jax.network import dtype_of, evaluate_rows
+from uniphase.jax.network import dtype_of
 from uniphase.lab.tables import Table, spread
-from uniphase.recipe import DRAWS, Scales, Units
+from uniphase.recipe import CALM, DRAWS, Scales, Units
 from uniphase.training.averages import SampledAverages
 from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
@@ -77,7 +77,7 @@ class Variation:
     output_scale: float = OUTPUT_SCALE
     frequencies: float = 1.0
     samples: str | None = None
-    calm: float = 0.0
+    calm: float = CALM
     optimizer: str = "muon"
     scheme: str = "uniform-phase"
     scales: Scales = RULE_SCALES
@@ -120,7 +120,7 @@ CURVES: dict[str, list[Variation]] = {
     "depth": [Variation(depth=2, width=1.22), Variation(), Variation(depth=5, width=0.77)],
     "0.1.0": [PREVIOUS, Variation()],
     "samples": [Variation(samples=kind) for kind in EVALUATIONS],
-    "calm": [Variation(samples="one pair, squared", calm=share) for share in (0.0, 0.02, 0.1, 0.5)],
+    "calm": [Variation(calm=share) for share in (0.0, 0.25, 0.5, 1.0)],
 }
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
 _COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", scales=UNBOUNDED)
@@ -158,11 +158,13 @@ def samples_of(variation: Variation, field: Any, moments: up.Moments) -> tuple[s
 
 def applies(variation: Variation, signal: Signal) -> bool:
     """Whether a variation is another fit of a signal than the rule."""
-    if variation.samples is None:
+    if variation.samples is None and variation.calm == CALM:
         return True
     field, _ = fields_of(signal)
     rule, samples = samples_of(variation, field, up.estimate_moments(field))
-    return rule != samples or replace(variation, samples=None, calm=0.0) != Variation()
+    if samples == "points" and variation.calm != CALM:
+        return False
+    return rule != samples or replace(variation, samples=None) != Variation()
 
 
 @dataclass(frozen=True)
@@ -236,27 +238,26 @@ class Anywhere(eqx.Module):
 
 
 class OnePair(SampledAverages):
-    """The error of the mean over one opposite pair, squared; and a share of the squared slope between its positions."""
-
-    share: float
+    """The error of the mean over one opposite pair, squared."""
 
     def draw(self, key: Any, n: int) -> Any:
         return super().draw(key, n)[:3]
 
     def loss(self, network: Any, batch: Any, transposed: Any = None) -> Any:
         indices, weights, positions = batch
-        first, second = (evaluate_rows(network, positions[:, i], transposed) for i in (0, 1))
-        error, slope = (first + second) / 2 - self.samples.values_at(indices), (first - second) / 2
-        return weights * (error**2 + self.share * slope**2).mean(axis=1) / self.variance
+        error = self._means(network, positions, transposed) - self.samples.values_at(indices)
+        return weights * (error**2).mean(axis=1) / self.variance
 
 
-def varied(prepared: Any, samples: str, share: float) -> Any:
+def varied(prepared: Any, samples: str, calm: float) -> Any:
     """The observations of the rule, or others of the same samples."""
+    if samples == "points":
+        return prepared
+    held, cells, variance = prepared.samples, prepared.regions, prepared.variance
     if samples == "independent":
-        return SampledAverages(prepared.samples, Anywhere(prepared.regions), prepared.variance, 2)
-    if samples == "one pair, squared":
-        return OnePair(prepared.samples, prepared.regions, prepared.variance, DRAWS, share)
-    return prepared
+        return SampledAverages(held, Anywhere(cells), variance, 2, 0.0)
+    kind = OnePair if samples == "one pair, squared" else SampledAverages
+    return kind(held, cells, variance, DRAWS, calm)
 
 
 def recipe_of(

@@ -26,6 +26,8 @@ NOISY_RATE = 0.1
 BATCH = 4096
 # Positions in the cell of a sample whose average is fitted, in each step: two opposite pairs.
 DRAWS = 4
+# The share of the variance of their mean that stays in the loss, and keeps a network calm within cells.
+CALM = 0.5
 # Matrices between the input and the output layer.
 DEPTH = 3
 # A trained network of P parameters holds about 4 P^0.8 cosines of a signal: 2.6 to 5.7 for photos of the development

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ..recipe import BATCH
+from ..recipe import BATCH, CALM
 from ..signals.paths import FilePath, atomic_path, reading
 from .evaluation import evaluate_rows
 from .sampling import Batch, Batches
@@ -80,7 +80,7 @@ class ModelSteps:
 def loss_and_gradients(model: nn.Module, batch: Batch, variance: float) -> Float[Tensor, ""]:
     """The mean loss of a batch in units of the variance; its gradients are added to those of the parameters.
 
-    Of two opposite pairs of positions in a cell, the errors of their means are multiplied, as for `uniphase.Averages`.
+    For two opposite pairs of positions in a cell it is made of the errors of both means, as for `uniphase.Averages`.
     """
     total = torch.zeros((), dtype=batch.values.dtype, device=batch.values.device)
     for start in range(0, len(batch), BATCH):  # at once, a large batch would take gigabytes
@@ -89,7 +89,8 @@ def loss_and_gradients(model: nn.Module, batch: Batch, variance: float) -> Float
         outputs = evaluate_rows(model, positions.reshape(n * draws, in_size)).reshape(n, draws, -1)
         pairs = outputs.chunk(2, dim=1) if draws > 1 else (outputs, outputs)
         one, other = (pair.mean(dim=1) - values for pair in pairs)
-        loss = (one * other).mean(dim=1).sum() / (len(batch) * variance)
+        squares = ((one + other) / 2).square() - (1 - CALM) * ((one - other) / 2).square()
+        loss = squares.mean(dim=1).sum() / (len(batch) * variance)
         loss.backward()
         total += loss.detach()
     return total

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...initialization.schemes import OUTPUT_SCALE, sm20
-from ...recipe import DEPTH, DRAWS, Scales, default_recipe, default_size
+from ...recipe import CALM, DEPTH, DRAWS, Scales, default_recipe, default_size
 from ...signals.datasets import load
 from ...signals.fields import Grid
 from ..experiment import Experiment, printed, titled
@@ -91,6 +91,7 @@ def _rule() -> dict[str, Any]:
         "scales": Scales()._asdict(),
         "output_scale": OUTPUT_SCALE,
         "draws": DRAWS,
+        "calm": CALM,
     }
 
 
