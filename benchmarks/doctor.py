@@ -72,7 +72,7 @@ class Layered(nn.Module):
         super().__init__()
         self.activation, self.omegas = activation, omegas
         self.waves: Tensor | None
-        self.register_buffer("waves", torch.randn(WIDTH // 2, 2) * features if features else None)
+        self.register_buffer("waves", torch.randn(width // 2, in_size) * features if features else None)
         sizes = [width if features else in_size, *[width] * (DEPTH + 1), 1]
         self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in itertools.pairwise(sizes)])
 
@@ -205,8 +205,13 @@ def _recording(name: str, units: float) -> up.Points:
     return up.Points(times[:, None], field.flat_values()[first : first + SOUND_SAMPLES])
 
 
+SOUNDS = ("Bach's cello", "house music", "speech")
 # Units of time a second: in the first the frequencies of SIREN's first layer are too low, in the second nearly right.
-SOUNDS = {"Bach's cello": (10.0, 100.0), "house music": (10.0, 100.0), "speech": (10.0, 100.0)}
+UNITS = (10.0, 100.0)
+
+
+def _sound_siren() -> Layered:
+    return _siren(30.0, 30.0, in_size=1, width=SOUND_WIDTH)
 
 
 def tasks() -> Iterator[Task]:
@@ -218,12 +223,10 @@ def tasks() -> Iterator[Task]:
         for name, (make, rate) in MODELS.items():
             yield Task("model", name, "as it is", seed, lambda field, make=make: make(), rate)
             yield Task("model", name, "as recommended", seed, lambda field, make=make: follow(make(), field), rate)
-        for name, units in ((name, units) for name, choices in SOUNDS.items() for units in choices):
-            make = lambda field: _siren(30.0, 30.0, in_size=1, width=SOUND_WIDTH)  # noqa: E731
-            signal = functools.partial(_recording, name, units)
-            name = f"{name}, {units:g} units a second"
-            yield Task("sound", name, "as it is", seed, make, SIREN_RATE, signal)
-            followed = lambda field, make=make: follow(make(field), field)  # noqa: E731
+        for sound, units in itertools.product(SOUNDS, UNITS):
+            name, signal = f"{sound}, {units:g} units a second", functools.partial(_recording, sound, units)
+            yield Task("sound", name, "as it is", seed, lambda field: _sound_siren(), SIREN_RATE, signal)
+            followed = lambda field: follow(_sound_siren(), field)  # noqa: E731
             yield Task("sound", name, "as recommended", seed, followed, SIREN_RATE, signal)
 
 
