@@ -1,0 +1,149 @@
+"""Write docs/rule.md and its picture from the records of rule.py: python benchmarks/rule_page.py"""
+
+import math
+import re
+import statistics
+from typing import Any
+
+import matplotlib.pyplot as plt
+from rule import CURVES, HERE, OWED, PREVIOUS, REPORT_RATES, SHARE, Variation, load_records
+
+from signals import REPORT
+from uniphase.lab.tables import Table, spread
+
+PAGE = HERE.parent / "docs" / "rule.md"
+
+
+def score(record: dict[str, Any]) -> float:
+    """The SNR on what was not fitted, if there is something, else on what was."""
+    return record["train_snr_db"] if record["test_snr_db"] is None else record["test_snr_db"]
+
+
+def fitted_snr(record: dict[str, Any]) -> float:
+    return record["train_snr_db"]
+
+
+def scores(records: list[dict[str, Any]], variation: Variation, work: float, of: Any = score) -> dict[Any, float]:
+    """The score of every signal and seed."""
+    name = variation.name()
+    return {(r["signal"], r["seed"]): of(r) for r in records if (r["variation"], r["work"]) == (name, work)}
+
+
+def gains(records: list[dict[str, Any]], variation: Variation, work: float, of: Any = score) -> dict[str, float]:
+    """How much better than the rule, for every signal: the mean over seeds, in dB."""
+    rule, found = scores(records, Variation(), work, of), scores(records, variation, work, of)
+    both: dict[str, list[float]] = {}
+    for key in rule.keys() & found.keys():
+        both.setdefault(key[0], []).append(found[key] - rule[key])
+    return {signal: statistics.fmean(values) for signal, values in sorted(both.items())}
+
+
+def label(constant: str, variation: Variation) -> str:
+    if variation == PREVIOUS:
+        return "rule of 0.1.0"
+    if hasattr(variation.scales, constant):
+        return str(getattr(variation.scales, constant))
+    return str(getattr(variation, constant.replace(" ", "_"), variation.name()))
+
+
+def curve_table(records: list[dict[str, Any]], constant: str) -> Table:
+    rows = []
+    for variation in CURVES[constant]:
+        if found := gains(records, variation, SHARE):
+            means = (statistics.fmean(found.values()), statistics.median(found.values()))
+            ends = [end(found, key=lambda signal: found[signal]) for end in (min, max)]
+            cells = [*(f"{mean:+.2f}" for mean in means), *(f"{found[end]:+.2f} ({end})" for end in ends)]
+            is_rule = variation == Variation()
+            name = label(constant, variation) + (" (the rule)" if is_rule and constant != "0.1.0" else "")
+            rows.append((name, *(("",) * 4 if is_rule else cells), str(len(found))))
+    rows = rows if len(rows) > 1 else []  # the rule alone says nothing about the constant
+    header = (constant, "mean", "median", "worst", "best", "signals")
+    return Table(constant, f"{constant}: gain over the rule, in dB", header, tuple(rows))
+
+
+def report_table(records: list[dict[str, Any]]) -> Table:
+    rows = []
+    for signal in REPORT:
+        of_signal = [record for record in records if record["signal"] == signal.name]
+        by_rate = {factor: list(scores(of_signal, Variation(rate=factor), 1.0).values()) for factor in REPORT_RATES}
+        if by_rate[1.0]:
+            means = [statistics.fmean(values) for values in by_rate.values() if values]
+            below = f"{max(means) - statistics.fmean(by_rate[1.0]):.2f}" if len(means) > 1 else "—"
+            train = list(scores(of_signal, Variation(), 1.0, of=fitted_snr).values())
+            cells = [spread(values, ".2f") for values in (train, *by_rate.values())]
+            rows.append((signal.name, signal.kind, *cells, below, str(len(train))))
+    rates = (f"rate × {factor:g}" for factor in REPORT_RATES)
+    header = ("signal", "kind", "fitted", *rates, "rule below the best", "seeds")
+    title = "SNR in dB of the fitted samples, and by rate of what was held back (where nothing was: of the fitted)"
+    return Table("report", title, header, tuple(rows))
+
+
+def previous_table(records: list[dict[str, Any]]) -> Table:
+    """The rule beside that of 0.1.0, which does as much work."""
+    fitted, held_back = (gains(records, PREVIOUS, 1.0, of) for of in (lambda r: r["train_psnr_db"], score))
+    rows = [
+        (signal.name, signal.kind, f"{-fitted[signal.name]:+.2f}", f"{-held_back[signal.name]:+.2f}")
+        for signal in REPORT
+        if signal.name in fitted
+    ]
+    header = ("signal", "kind", "PSNR of the fitted samples", "SNR of what was held back")
+    return Table("previous", "Gain over the rule of 0.1.0 at the same work, in dB", header, tuple(rows))
+
+
+def owed_table(records: list[dict[str, Any]]) -> Table:
+    rows = []
+    for name, variation in OWED.items():
+        fitted = gains(records, variation, SHARE, of=fitted_snr)
+        if held_back := gains(records, variation, SHARE):
+            means = (statistics.fmean(found.values()) for found in (fitted, held_back))
+            rows.append((name, *(f"{mean:+.2f}" for mean in means), str(len(fitted))))
+    header = ("fit", "fitted", "held back, where there is something", "signals")
+    return Table("owed", "SNR beyond that of the rule at the same work, in dB", header, tuple(rows))
+
+
+def draw(records: list[dict[str, Any]]) -> bool:
+    """docs/rule.png: the gain of every signal along every constant that was varied. Whether there was any."""
+    found = {
+        constant: [gains(records, variation, SHARE) for variation in variations]
+        for constant, variations in CURVES.items()
+    }
+    run = {constant: each for constant, each in found.items() if sum(map(bool, each)) > 1}
+    if not run:
+        return False
+    columns = min(5, len(run))
+    figure, axes = plt.subplots(
+        -(-len(run) // columns), columns, figsize=(3.2 * columns, 3 * -(-len(run) // columns)),
+        sharey=True, squeeze=False, layout="constrained",
+    )  # fmt: skip
+    for axis in axes.flat[len(run) :]:
+        axis.remove()
+    for axis, (constant, values) in zip(axes.flat, run.items(), strict=False):
+        names = [label(constant, variation) for variation in CURVES[constant]]
+        for signal in sorted(set().union(*values)):
+            axis.plot(names, [each.get(signal, math.nan) for each in values], color="0.7", linewidth=0.8)
+        axis.plot(names, [statistics.fmean(each.values()) if each else math.nan for each in values], "o-", color="C0")
+        axis.set(title=constant, ylim=(-4, 2))
+        axis.axhline(0, color="0.3", linewidth=0.5)
+    figure.supylabel("gain over the rule, dB")
+    figure.savefig(PAGE.with_suffix(".png"), dpi=90)
+    return True
+
+
+def write_page() -> None:
+    """Write the tables between the page's marks `<!-- NAME -->` and `<!-- end -->`."""
+    records, text = load_records(), PAGE.read_text()
+    shown = "![The gain over the rule along every constant](rule.png)\n" if draw(records) else ""
+    text = re.sub(r"(<!-- picture -->\n).*?(<!-- end -->)", rf"\1{shown}\2", text, flags=re.DOTALL)
+    tables = [curve_table(records, constant) for constant in CURVES] + [
+        make(records) for make in (report_table, previous_table, owed_table)
+    ]
+    for table in tables:
+        pattern = rf"(<!-- {re.escape(table.name)} -->\n).*?(<!-- end -->)"
+        content = table.markdown() if table.rows else f"**{table.title}**: not run yet.\n"
+        text, count = re.subn(pattern, lambda m, t=content: m[1] + t + m[2], text, flags=re.DOTALL)
+        assert count == 1, f"docs/rule.md has no marks for the table {table.name}"
+    PAGE.write_text(text)
+
+
+if __name__ == "__main__":
+    write_page()
