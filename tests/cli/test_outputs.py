@@ -75,3 +75,31 @@ def test_a_sound_that_cannot_be_written(here, monkeypatch):
     monkeypatch.setattr("soundfile.write", fail)
     with pytest.raises(OSError, match=r"a.uniphase: cannot be written \(System error\.\)"):
         run_job(job)
+
+
+def test_two_fits_do_not_write_one_output(run, here):
+    """Nor does one take away the state of the other."""
+    endings, arguments = [], ("camera", "--size", "16", *TINY_ARGUMENTS, "-o", "a.uniphase", "--json")
+
+    class Impatient(Watcher):
+        def progress(self, progress):
+            if not endings:
+                several = ("camera", "brick", *arguments[1:-3], "-o", str(here), "--json")
+                endings.extend(run("fit", *arguments, *more) for more in ((), ("--resume",), ("--force",)))
+                endings.append(run("fit", *several))
+
+    run_job(prepare("camera", Options(**TINY), output="a.uniphase"), watcher=Impatient(), checkpoint_seconds=0.0)
+    words = "uniphase: a.uniphase: another fit is writing it; wait for that, or pass another --output\n"
+    assert endings[:3] == [(1, "", words)] * 3
+    assert endings[3][0] == 0  # other outputs in the same directory
+    results = [f"{name}{suffix}" for name in ("a", "brick", "camera") for suffix in (".fit.png", ".uniphase")]
+    assert names(here) == sorted(results)
+
+
+def test_what_was_written_since_a_fit_was_prepared_is_kept(here):
+    first, second = (prepare("camera", Options(**TINY), seed=seed) for seed in (0, 1))
+    run_job(first)
+    before = (here / "camera.uniphase").read_bytes()
+    with pytest.raises(FileExistsError, match=r"exists; pass --force to replace it, or another --output"):
+        run_job(second)
+    assert (here / "camera.uniphase").read_bytes() == before

@@ -226,6 +226,7 @@ class Job:
     seed: int
     outputs: Outputs
     resume: bool
+    force: bool = False
     bits: int | None = None
 
     @property
@@ -276,6 +277,7 @@ def prepare(
         print(job.blueprint)
         ```
     """
+    from .outputs import alone
     from .subjects import choose_recipe, draw_network, is_sound, load_subject, make_blueprint
 
     require_choices(scheme, options, seed)
@@ -283,11 +285,12 @@ def prepare(
     outputs = name_outputs(signal, output, sound=is_sound(subject.field))
     if resume and not outputs.state.exists():
         warnings.warn(f"{outputs.state}: there is no interrupted fit; starting one", stacklevel=2)
-    require_free(outputs, signal, resume=resume, force=force)
+    with alone(outputs.network):
+        require_free(outputs, signal, resume=resume, force=force)
     blueprint = make_blueprint(subject, scheme, options, seconds=seconds, target_db=target_db)
     recipe = choose_recipe(subject.field, blueprint, options, subject.noise)
     network = draw_network(blueprint, seed)
-    job = Job(signal, options, subject, blueprint, network, recipe, seed, outputs, resume, bits)
+    job = Job(signal, options, subject, blueprint, network, recipe, seed, outputs, resume, force, bits)
     require_memory(job)
     return job
 

@@ -18,6 +18,7 @@ from .display import watching
 from .failures import explain
 from .fit import Outputs, name_outputs, prepare, require_choices, require_free, summary
 from .options import Options
+from .outputs import alone
 from .running import origin, run
 
 _HEADER = ("signal", "samples", "parameters", "train SNR dB", "PSNR dB", "SSIM", "seconds", "file")
@@ -156,7 +157,8 @@ def _look_ahead(signal: str, settings: Settings) -> Finished | None:
                 f"{outputs.network}: exists, but from another {', '.join(differences)}; pass --force to replace it, or "
                 "another --output"
             )
-    require_free(outputs, signal, resume=settings.resume, force=settings.force)
+    with alone(outputs.network):
+        require_free(outputs, signal, resume=settings.resume, force=settings.force)
     return None
 
 

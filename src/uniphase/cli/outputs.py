@@ -1,6 +1,9 @@
 """Files that a command writes: check before any work that they can be written, and report if they cannot."""
 
 import contextlib
+import getpass
+import hashlib
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +30,24 @@ def require_writable(paths: Sequence[Path], source: str, *, replace: bool) -> No
             pass
     except OSError as error:
         raise cannot_write(paths[0], error) from error
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Raise an error if another process of this user on this machine is in such a block for the same file."""
+    from filelock import FileLock, Timeout
+
+    # In the directory for temporary files: a lock that is deleted while somebody opens it locks nothing.
+    place = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
+    lock = FileLock(Path(tempfile.gettempdir(), f"uniphase-{getpass.getuser()}-{place}.lock"))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise FileExistsError(f"{path}: another fit is writing it; wait for that, or pass another --output") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextlib.contextmanager

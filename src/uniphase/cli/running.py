@@ -51,12 +51,15 @@ def run(
         result = run(prepare("camera", Options(size=16, steps=20)))
         ```
     """
-    from .outputs import writing
+    from .fit import require_free
+    from .outputs import alone, writing
 
     watcher = Watcher() if watcher is None else watcher
-    if not job.resume:
-        job.outputs.state.unlink(missing_ok=True)
-    with writing(job.outputs.network, "fix that, then continue with --resume"):
+    with alone(job.outputs.network), writing(job.outputs.network, "fix that, then continue with --resume"):
+        # Again: another fit may have written them since.
+        require_free(job.outputs, job.signal, resume=job.resume, force=job.force)
+        if not job.resume:
+            job.outputs.state.unlink(missing_ok=True)
         watcher.stage("compiling")
         limits = {"seconds": seconds, "target_db": target_db}
         made_from = origin(job.signal, job.blueprint.scheme, job.options, seed=job.seed, **limits, bits=job.bits)
@@ -70,7 +73,7 @@ def run(
             result = _finish(job, result, exact, most, made_from, watcher)
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(f"the network is in {job.outputs.network}") from stop
-    job.outputs.state.unlink(missing_ok=True)
+        job.outputs.state.unlink(missing_ok=True)
     return result
 
 
