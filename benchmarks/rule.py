@@ -15,7 +15,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,9 @@ from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
 from uniphase.training.optimizers import as_arrays, muon_in_units
 from uniphase.training.regions import Cells
+from uniphase.training.sampling import Samples
 from uniphase.training.step import CompiledSteps, Problem, initial_state, split_network
-from uniphase.training.terms import prepare
+from uniphase.training.terms import SampledValues, prepare
 
 HERE = Path(__file__).resolve().parent
 RECORDS = HERE / "rule.jsonl"
@@ -74,6 +75,7 @@ class Variation:
     frequencies: float = 1.0
     samples: str | None = None
     calm: float = CALM
+    order: str = "in turn"
     optimizer: str = "muon"
     scheme: str = "uniform-phase"
     scales: Scales = RULE_SCALES
@@ -97,6 +99,7 @@ PREVIOUS = Variation(
     shape="cosine",
     output_scale=1.0,
     samples="independent",
+    order="random",
     scales=Scales(growth=math.inf, momentum=0.95),
 )
 # Every constant of the rule, and what it is compared with.
@@ -117,9 +120,10 @@ CURVES: dict[str, list[Variation]] = {
     "0.1.0": [PREVIOUS, Variation()],
     "samples": [Variation(samples=kind) for kind in EVALUATIONS],
     "calm": [Variation(calm=share) for share in (0.0, 0.25, 0.5, 1.0)],
+    "order": [Variation(order="random"), Variation()],
 }
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
-_COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", scales=UNBOUNDED)
+_COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", order="random", scales=UNBOUNDED)
 _PAPER = replace(_COMMON, scheme="uniform-phase", output_scale=1.0)
 OWED = {
     "SIREN (ω = 30), Adam, cosine, points": _COMMON,
@@ -127,8 +131,9 @@ OWED = {
     "SIREN (ω = 30), Muon, cosine, points": replace(_COMMON, optimizer="muon"),
     "uniform-phase, Muon, cosine, points": replace(_PAPER, optimizer="muon"),
     "… with bounded hidden weights": replace(_PAPER, optimizer="muon", scales=RULE_SCALES),
-    "… and a small output at the start": Variation(shape="cosine", samples="points"),
-    "… and a linear schedule": Variation(samples="points"),
+    "… and a small output at the start": Variation(shape="cosine", samples="points", order="random"),
+    "… and a linear schedule": Variation(samples="points", order="random"),
+    "… and samples visited in turn": Variation(samples="points"),
     "… and averages where the network can hold the signal: the rule": Variation(),
 }
 
@@ -198,7 +203,7 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
     constants: Any = [jax.numpy.asarray(value, np.float32) for value in variation.scales]
     settings = units, Scales(*constants)
-    prepared = varied(prepare(term, dtype_of(network)), samples, variation.calm)
+    prepared = varied(prepare(term, dtype_of(network)), samples, variation)
     problem = Problem((prepared,), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch)
     plan = ShapedPlan(recipe, None, None, 1.0, -math.inf, None, term.least_loss, None, shape=variation.shape)
     losses = np.full(recipe.steps, np.nan, np.float32)
@@ -236,8 +241,8 @@ class Anywhere(eqx.Module):
 class OnePair(SampledAverages):
     """The error of the mean over one opposite pair, squared."""
 
-    def draw(self, key: Any, n: int) -> Any:
-        return super().draw(key, n)[:3]
+    def draw_in_turn(self, key: Any, n: int, step: Any = 0) -> Any:
+        return super().draw_in_turn(key, n, step)[:3]
 
     def loss(self, network: Any, batch: Any, transposed: Any = None) -> Any:
         indices, weights, positions = batch
@@ -245,15 +250,24 @@ class OnePair(SampledAverages):
         return weights * (error**2).mean(axis=1) / self.variance
 
 
-def varied(prepared: Any, samples: str, calm: float) -> Any:
+class RandomSamples(Samples):
+    """Samples of which every batch is drawn anew, one from each run."""
+
+    def draw(self, key: Any, n: int, step: Any = 0) -> Any:
+        return super().draw(jax.random.fold_in(key, step), n)
+
+
+def varied(prepared: Any, samples: str, variation: Variation) -> Any:
     """The observations of the rule, or others of the same samples."""
+    held, variance = prepared.samples, prepared.variance
+    if variation.order == "random":
+        held = RandomSamples(*(getattr(held, field.name) for field in fields(held)))
     if samples == "points":
-        return prepared
-    held, cells, variance = prepared.samples, prepared.regions, prepared.variance
+        return SampledValues(held, variance)
     if samples == "independent":
-        return SampledAverages(held, Anywhere(cells), variance, 2, 0.0)
+        return SampledAverages(held, Anywhere(prepared.regions), variance, 2, 0.0)
     kind = OnePair if samples == "one pair, squared" else SampledAverages
-    return kind(held, cells, variance, DRAWS, calm)
+    return kind(held, prepared.regions, variance, DRAWS, variation.calm)
 
 
 def recipe_of(

@@ -190,7 +190,7 @@ def drawn_by_jax(term, batch: int, seed: int):
     prepared = term.prepare(jnp.dtype("float64"))
 
     def draw(self, number: int) -> Batch:
-        drawn = prepared.draw(jax.random.fold_in(jax.random.key(seed), number), batch)
+        drawn = prepared.draw_in_turn(jax.random.key(seed), batch, number)
         if isinstance(term, Values):
             positions, values = prepared.samples.at(drawn[0])
             positions = positions[:, None]

@@ -52,7 +52,7 @@ def drawn_losses(term, network, squared=False) -> np.ndarray:
     sampled = term.prepare(jnp.dtype("float32"))
 
     def draw(key):
-        indices, weights, one, other = sampled.draw(key, FIELD.samples)
+        indices, weights, one, other = sampled.draw_in_turn(key, FIELD.samples)
         return sampled.loss(network, (indices, weights, one, one if squared else other)).mean()
 
     found = jax.jit(lambda keys: jax.lax.map(draw, keys))(jax.random.split(jax.random.key(1), DRAWS))
@@ -115,7 +115,7 @@ def test_more_draws_scatter_less_around_the_same_mean(network):
         means, spreads = [], []
         for draws in (4, 16):
             term = Averages(values, over=regions, draws=draws).prepare(jnp.dtype("float32"))
-            loss = jax.jit(lambda key, term=term: term.loss(network, term.draw(key, 40)).mean() * term.variance)
+            loss = jax.jit(lambda key, term=term: term.loss(network, term.draw_in_turn(key, 40)).mean() * term.variance)
             found = np.asarray(jax.lax.map(loss, jax.random.split(jax.random.key(2), 500)), np.float64)
             means.append(found.mean())
             spreads.append(found.std())

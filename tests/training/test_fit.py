@@ -57,8 +57,8 @@ def naive_fit(model, field, recipe, steps, seed=0):
 
     losses = []
     for step in range(steps):
-        key = jax.random.split(jax.random.fold_in(jax.random.key(seed), step), 1)[0]
-        indices = choose(key, field.samples, min(recipe.batch, field.samples))
+        key = jax.random.split(jax.random.key(seed), 1)[0]
+        indices = choose(key, field.samples, min(recipe.batch, field.samples), step)
         value, updates, state = naive_step(model, state, indices)
         fall = 1 - step / recipe.steps
         rate = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)

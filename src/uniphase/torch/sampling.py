@@ -99,12 +99,12 @@ class Batches:
     def draw(self, number: int) -> Batch:
         """The batch of a step: the indices are those of `draw_batch`, and in a cell any position is as likely."""
         samples = self.samples
-        generator = torch.Generator().manual_seed(_mixed(self.seed, number))
-        indices = draw_batch(len(samples.values), self.size, generator=generator).to(samples.values.device)
+        indices = draw_batch(len(samples.values), self.size, number, seed=self.seed).to(samples.values.device)
         centers = samples.positions_at(indices)
         values = samples.values[indices].to(centers)
         if self.sampling == "points":
             return Batch(values, centers[:, None])
+        generator = torch.Generator().manual_seed(_mixed(self.seed, number))
         dtype = torch.promote_types(centers.dtype, torch.float32)
         shape = (len(centers), DRAWS // 2, centers.shape[1])
         inside = 2 * torch.rand(shape, generator=generator, dtype=dtype, device="cpu") - 1

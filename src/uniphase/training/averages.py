@@ -20,7 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 from numpy.typing import ArrayLike
 
 from ..fitting.observations import LEAST_PRODUCT, loss_unit
@@ -208,10 +208,11 @@ class SampledAverages(eqx.Module):
     evaluations: int = eqx.field(static=True)  # of the network, for each observation
     calm: float = eqx.field(static=True)  # the share of the variance of the estimates that stays in the loss
 
-    def draw(self, key: PRNGKeyArray, n: int) -> tuple[Array, ...]:
+    def draw_in_turn(self, key: PRNGKeyArray, n: int, step: int | Int[Array, ""] = 0) -> tuple[Array, ...]:
         """Indices, weights, and two independent sets of positions, `(drawn, draws // 2, in_size)`."""
-        choice, *keys = jax.random.split(key, 3)
-        indices, weights = self.samples.draw(choice, n)
+        choice, places = jax.random.split(key)
+        keys = jax.random.split(jax.random.fold_in(places, step))
+        indices, weights = self.samples.draw(choice, n, step)
         numbers = self.samples.numbers_at(indices)
         draw = getattr(self.regions, "draw_opposite", functools.partial(draw_several, self.regions))
         return indices, weights, *(draw(each, numbers, self.evaluations // 2) for each in keys)

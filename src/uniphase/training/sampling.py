@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Shaped
 
+from ..fitting.batches import round_steps, run_starts, run_strides
 from ..jax.render import grid_positions
 from ..signals.fields import Align, Extent, Field, Grid
 
@@ -50,11 +51,16 @@ class Samples(eqx.Module):
         stored = _sharded(values.astype(dtype, copy=False) if values.dtype.kind == "f" else values)
         return Samples(stored, None, numbers, None, len(values), dtype)
 
-    def draw(self, key: PRNGKeyArray, n: int) -> tuple[Int[Array, " drawn"], Float[Array, " drawn"]]:
-        """Indices of about `n` samples, and the weight of each: 1 on average, and 0 for the padding of a shard."""
+    def draw(
+        self, key: PRNGKeyArray, n: int, step: int | Int[Array, ""] = 0
+    ) -> tuple[Int[Array, " drawn"], Float[Array, " drawn"]]:
+        """Indices of about `n` samples, and the weight of each: 1 on average, and 0 for the padding of a shard.
+
+        With one key, the steps visit all samples in turn.
+        """
         shards, size, _ = self.values.shape
-        keys = jax.random.split(key, shards)
-        local = jax.vmap(lambda key: choose(key, size, min(size, -(-n // shards))))(keys)  # (shards, drawn of a shard)
+        keys, each = jax.random.split(key, shards), min(size, -(-n // shards))
+        local = jax.vmap(lambda key: choose(key, size, each, step))(keys)  # (shards, drawn of a shard)
         starts = size * jnp.arange(shards, dtype=jnp.int32)
         indices = (local + starts[:, None]).ravel()
         weights = (indices < self.count).astype(self.dtype)
@@ -88,15 +94,18 @@ class Samples(eqx.Module):
         return jax.vmap(lambda shard, i: shard[i])(array, local).reshape(len(indices), -1)
 
 
-def choose(key: PRNGKeyArray, samples: int, batch: int) -> Int[Array, " batch"]:
-    """Some indices below `samples`: all of them, or one at random from each of as many equal runs."""
+def choose(key: PRNGKeyArray, samples: int, batch: int, step: int | Int[Array, ""] = 0) -> Int[Array, " batch"]:
+    """The indices of a step below `samples`: all of them, or one of each run, in the order of `fitting.batches`."""
     if batch == samples:
         return jnp.arange(samples, dtype=jnp.int32)
-    run = samples // batch
-    within, shift = jax.random.split(key)
-    indices = jnp.arange(batch, dtype=jnp.int32) * run + jax.random.randint(within, (batch,), 0, run)
-    left = samples - jax.random.randint(shift, (), 0, samples)  # those from here on wrap around; all stays within int32
-    return jnp.where(indices < left, indices + (samples - left), indices - left)
+    number, visit = jnp.divmod(jnp.asarray(step, jnp.int32), round_steps(samples, batch))
+    first, stride, shift = jax.random.split(jax.random.fold_in(key, number), 3)
+    run, strides = samples // batch, jnp.asarray(run_strides(samples, batch))
+    strides = strides[jax.random.randint(stride, (batch,), 0, len(strides), jnp.int32)]
+    within = (jax.random.randint(first, (batch,), 0, run, jnp.int32) + strides * visit) % run
+    indices = run_starts(samples, batch) + within
+    left = samples - jax.random.randint(shift, (), 0, samples, jnp.int32)  # those from here on wrap around
+    return jnp.where(indices < left, indices + (samples - left), indices - left)  # all stays within int32
 
 
 def block_size(width: int) -> int:

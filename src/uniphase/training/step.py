@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
 
 from ..jax.network import dtype_of, trainable_arrays, widest_layer
 from .sampling import block_size, cut
@@ -84,7 +84,7 @@ def take_steps(
 
     def step(i, carry):
         parameters, state, losses = carry
-        one = _step(problem, jax.random.fold_in(key, first + i), factors[i])
+        one = _step(problem, key, first + i, factors[i])
         loss, parameters, state = _each(problem, one)(parameters, problem.frozen, problem.settings, state)
         return parameters, state, losses.at[i].set(loss)
 
@@ -110,13 +110,15 @@ class CompiledSteps(eqx.Module):
         self(parameters, optimizer, np.ones(most, np.float32), 0, 0)
 
 
-def _step(problem: Problem, key: PRNGKeyArray, factor: Array) -> Callable[..., tuple[Array, PyTree, optax.OptState]]:
+def _step(
+    problem: Problem, key: PRNGKeyArray, number: Array, factor: Array
+) -> Callable[..., tuple[Array, PyTree, optax.OptState]]:
     def step(parameters: PyTree, frozen: PyTree, settings: PyTree, state: optax.OptState):
-        loss, gradients = loss_and_gradients(problem, parameters, frozen, key)
+        loss, gradients = loss_and_gradients(problem, parameters, frozen, key, number)
         optimizer = optax.with_extra_args_support(problem.rule.build(problem.network(parameters, frozen), settings))
 
         def value_fn(parameters: PyTree) -> Array:  # for a line search, on the same batch
-            return loss_alone(problem, parameters, frozen, key)
+            return loss_alone(problem, parameters, frozen, key, number)
 
         with jax.numpy_dtype_promotion("standard"):  # Optax's bias correction mixes integers and floats
             extra = {"value": loss, "grad": gradients, "value_fn": value_fn}
@@ -143,18 +145,28 @@ def takes_turns() -> bool:
 
 
 def loss_and_gradients(
-    problem: Problem, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray
+    problem: Problem, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray, number: int | Int[Array, ""] = 0
 ) -> tuple[Float[Array, ""], PyTree]:
-    """The sum of the losses of all terms, and its gradients by the parameters."""
-    return _sum_of_terms(problem, parameters, frozen, key, gradients=True)
+    """The sum of the losses of all terms in the step of a number, and its gradients by the parameters."""
+    return _sum_of_terms(problem, parameters, frozen, key, number, gradients=True)
 
 
-def loss_alone(problem: Problem, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray) -> Float[Array, ""]:
-    """The sum of the losses of all terms, on the batch that `loss_and_gradients` draws with the same key."""
-    return _sum_of_terms(problem, parameters, frozen, key, gradients=False)
+def loss_alone(
+    problem: Problem, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray, number: int | Int[Array, ""] = 0
+) -> Float[Array, ""]:
+    """The sum of the losses of all terms, on the batch that `loss_and_gradients` draws with the same key and number."""
+    return _sum_of_terms(problem, parameters, frozen, key, number, gradients=False)
 
 
-def _sum_of_terms(problem: Problem, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray, *, gradients: bool) -> Any:
+def _sum_of_terms(
+    problem: Problem,
+    parameters: PyTree,
+    frozen: PyTree,
+    key: PRNGKeyArray,
+    number: int | Int[Array, ""],
+    *,
+    gradients: bool,
+) -> Any:
     count, zero = len(problem.terms), jnp.zeros((), dtype_of(parameters))
     keys = [key] if count == 1 else jax.random.split(key, count)
     # If a line search differentiates the loss alone, this keeps the activations of one block in memory, not of all.
@@ -163,9 +175,10 @@ def _sum_of_terms(problem: Problem, parameters: PyTree, frozen: PyTree, key: PRN
 
     def of_term(term: Any, key: PRNGKeyArray) -> PyTree:
         if isinstance(term, FunctionTerm):
-            return measure(_function_loss(problem, term, frozen, key))(parameters)
+            return measure(_function_loss(problem, term, frozen, jax.random.fold_in(key, number)))(parameters)
         once = (term.once(problem.network(parameters, frozen)),) if gradients and hasattr(term, "once") else ()
-        loss, blocks = _block_loss(problem, term, parameters, frozen, key, once)
+        batch = _draw(term, key, -(-problem.batch // count), number)
+        loss, blocks = _block_loss(problem, term, parameters, frozen, batch, once)
 
         def add_block(total, block):
             return jax.tree.map(jnp.add, total, measure(loss)(parameters, *block)), None
@@ -186,11 +199,17 @@ def _function_loss(
     return loss
 
 
+def _draw(term: Any, key: PRNGKeyArray, n: int, number: int | Int[Array, ""]) -> PyTree:
+    """The batch of a step."""
+    if hasattr(term, "draw_in_turn"):
+        return term.draw_in_turn(key, n, number)
+    return term.draw(jax.random.fold_in(key, number), n)
+
+
 def _block_loss(
-    problem: Problem, term: Any, parameters: PyTree, frozen: PyTree, key: PRNGKeyArray, once: tuple[Any, ...]
+    problem: Problem, term: Any, parameters: PyTree, frozen: PyTree, batch: PyTree, once: tuple[Any, ...]
 ) -> tuple[Callable[..., Float[Array, ""]], PyTree]:
     """What a block adds to the loss of a term, as a function of the parameters, and the blocks of a batch."""
-    batch = term.draw(key, -(-problem.batch // len(problem.terms)))
     size, dtype = jax.tree.leaves(batch)[0].shape[0], dtype_of(parameters)
     at_once = getattr(term, "evaluations", 1)
     at_once *= 1 if problem.networks is None or takes_turns() else problem.networks

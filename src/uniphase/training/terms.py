@@ -33,6 +33,9 @@ PositionMoments = tuple[Float[np.ndarray, " in_size"], Float[np.ndarray, "in_siz
 class Term(Protocol):
     """What `fit` asks of a term. It may be an `eqx.Module`, whose arrays then are not compiled in.
 
+    A term whose steps go together, such as one that visits its observations in turn, may have a fourth method,
+    `draw_in_turn(key, n, step)`. `fit` then calls it in place of `draw`, with the same key in every step.
+
     !!! example
         ```python
         import equinox as eqx
@@ -85,7 +88,7 @@ class Observations(ABC):
 
     def draw(self, key: PRNGKeyArray, n: int) -> PyTree:
         """Some observations: their indices, the weight of each, and what else their loss needs."""
-        return self._prepared.draw(key, n)
+        return self._prepared.draw_in_turn(key, n)
 
     def loss(self, network: Network, batch: PyTree) -> Float[Array, " n"]:
         """The loss of each observation, in units of the variance."""
@@ -179,8 +182,10 @@ class SampledValues(eqx.Module):
     samples: Samples
     variance: Any  # an array, so that it is not compiled in
 
-    def draw(self, key: PRNGKeyArray, n: int) -> tuple[Int[Array, " drawn"], Float[Array, " drawn"]]:
-        return self.samples.draw(key, n)
+    def draw_in_turn(
+        self, key: PRNGKeyArray, n: int, step: int | Int[Array, ""] = 0
+    ) -> tuple[Int[Array, " drawn"], Float[Array, " drawn"]]:
+        return self.samples.draw(key, n, step)
 
     def once(self, network: Network) -> Transposed | None:
         return transposed_weights(network)

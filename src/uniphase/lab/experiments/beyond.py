@@ -92,6 +92,7 @@ def _rule() -> dict[str, Any]:
         "output_scale": OUTPUT_SCALE,
         "draws": DRAWS,
         "calm": CALM,
+        "order": "in turn",
     }
 
 
