@@ -54,11 +54,32 @@ def test_batches_are_valid_and_cover_everything_evenly(samples, batch):
     assert np.abs(counts - expected).max() <= 6 * math.sqrt(expected * (1 - batch / samples)) + 1e-9
 
 
-def test_batches_of_huge_fields_stay_within_int32():
+def test_samples_are_visited_in_turn():
+    """The second round is in another order, and another key has another one."""
+    visit = jax.jit(jax.vmap(lambda key, step: choose(key, 960, 40, step), in_axes=(None, 0)))
+    steps = np.asarray(visit(jax.random.key(0), jnp.arange(48)))
+    first, second = steps[:24], steps[24:]
+    for each in (first, second):
+        assert sorted(each.ravel().tolist()) == list(range(960))
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first, visit(jax.random.key(1), jnp.arange(24)))
+
+
+def test_samples_that_do_not_fill_a_round_are_left_out_by_turns():
+    visit = jax.jit(jax.vmap(lambda step: choose(jax.random.key(0), 23, 4, step)))
+    counts = np.bincount(np.asarray(visit(jnp.arange(5 * 200))).ravel(), minlength=23)
+    mean = 200 * 20 / 23  # six standard deviations of a binomial law
+    assert np.abs(counts - mean).max() < 6 * math.sqrt(200 * (20 / 23) * (3 / 23))
+
+
+@pytest.mark.parametrize("batch", [8192, 65536])
+def test_batches_of_huge_fields_stay_within_int32(batch):
     samples = 2**31 - 5
-    indices = choose(jax.random.key(3), samples, 8192)
-    assert int(indices.min()) >= 0
-    assert int(indices.max()) < samples
+    for step in (0, 1, 32_000, 2**31 - 1):
+        indices = choose(jax.random.key(3), samples, batch, step)
+        assert int(indices.min()) >= 0
+        assert int(indices.max()) < samples
+        assert len(set(indices.tolist())) == batch
 
 
 SHARDED = """

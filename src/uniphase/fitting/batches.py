@@ -5,18 +5,17 @@ part of a signal is in every batch. In a round every sample of a run is visited 
 a constant stride; the next round has other starts and strides. Independent draws would leave one sample in e out of a
 round, and a network that could fit all samples is farthest from those that it has not seen for a while.
 
-Strides are near irrational parts of a run that no fraction comes close to. Whatever few of its samples were visited
-last, as many as the momentum of an optimizer remembers, they then are spread over all of the run. There are several
-strides, so that the runs do not move in step.
+The strides are those whose continued fractions have the smallest quotients. The latest visits of a run, as many as the
+momentum of an optimizer remembers, are then spread over all of it, however many they are. Runs have different strides,
+in both directions, as they would otherwise move in step.
 """
 
+import functools
 import math
 
 import numpy as np
 from jaxtyping import Int
 
-# The golden and the silver ratio, in both directions.
-_PARTS = tuple(part for ratio in ((math.sqrt(5) - 1) / 2, math.sqrt(2) - 1) for part in (ratio, 1 - ratio))
 # A longer run takes more steps than a fit has, and the products of its strides would not fit into 32 bits.
 _LONGEST = 1 << 15
 
@@ -32,13 +31,20 @@ def round_steps(samples: int, batch: int) -> int:
     return run if run <= _LONGEST else 1
 
 
-def run_strides(samples: int, batch: int) -> Int[np.ndarray, " strides"]:
+@functools.lru_cache(maxsize=64)
+def run_strides(samples: int, batch: int) -> tuple[int, ...]:
     """By how many samples the visits of a run may step, so that they come to each of `samples // batch` once."""
     run = samples // batch
-    strides = []
-    for part in _PARTS:
-        stride = max(1, round(part * run))
-        while math.gcd(stride, run) > 1:
-            stride += 1
-        strides.append(stride)
-    return np.array(strides, np.int32)
+    if round_steps(samples, batch) == 1:
+        return (1,)
+    coprime = [stride for stride in range(1, max(1, run // 2) + 1) if math.gcd(stride, run) == 1]
+    best = sorted(coprime, key=lambda stride: _sum_of_quotients(run, stride))[:2]
+    return (*best, *(run - stride for stride in best))
+
+
+def _sum_of_quotients(a: int, b: int) -> int:
+    """Of the continued fraction of a / b: the discrepancy of multiples of b, modulo a, is at most of this order."""
+    total = 0
+    while b:
+        total, a, b = total + a // b, b, a % b
+    return total

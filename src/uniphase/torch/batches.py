@@ -34,6 +34,6 @@ def draw_batch(samples: int, batch: int, step: int, *, seed: int = 0) -> Int[Ten
         return torch.arange(samples)
     number, visit = divmod(step, round_steps(samples, batch))
     rng = np.random.default_rng([seed, number])
-    run, strides = samples // batch, run_strides(samples, batch).astype(np.int64)
-    within = (rng.integers(run, size=batch) + visit * rng.choice(strides, size=batch)) % run
+    run, strides = samples // batch, rng.choice(run_strides(samples, batch), size=batch)
+    within = (rng.integers(run, size=batch) + visit * strides) % run
     return torch.from_numpy((rng.integers(samples) + run_starts(samples, batch) + within) % samples)

@@ -100,7 +100,7 @@ def choose(key: PRNGKeyArray, samples: int, batch: int, step: int | Int[Array, "
         return jnp.arange(samples, dtype=jnp.int32)
     number, visit = jnp.divmod(jnp.asarray(step, jnp.int32), round_steps(samples, batch))
     first, stride, shift = jax.random.split(jax.random.fold_in(key, number), 3)
-    run, strides = samples // batch, jnp.asarray(run_strides(samples, batch))
+    run, strides = samples // batch, jnp.asarray(run_strides(samples, batch), jnp.int32)
     strides = strides[jax.random.randint(stride, (batch,), 0, len(strides), jnp.int32)]
     within = (jax.random.randint(first, (batch,), 0, run, jnp.int32) + strides * visit) % run
     indices = run_starts(samples, batch) + within
