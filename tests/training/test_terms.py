@@ -110,3 +110,24 @@ def test_missing_samples_are_not_fitted(network):
     assert np.isfinite(result.losses).all()
     assert result.metrics.snr_db > 5
     assert np.isfinite(result.prediction).all()
+
+
+def test_a_term_may_be_told_the_step(network):
+    """With the same key in every step."""
+
+    class Counting(eqx.Module):
+        def draw_in_turn(self, key, n, step):
+            return jnp.full(n, step), jax.random.uniform(key, (n,))
+
+        def draw(self, key, n):
+            raise AssertionError("the other one is called")
+
+        def loss(self, network, batch):
+            steps, same = batch
+            return steps.astype(same.dtype) + same
+
+        def position_moments(self):
+            return np.zeros(2), np.eye(2)
+
+    losses = fit(network, Counting(), moments=MOMENTS, steps=5).losses
+    np.testing.assert_allclose(losses - losses[0], np.arange(5), rtol=1e-5)
