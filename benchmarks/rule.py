@@ -92,13 +92,13 @@ def scaled(**changes: float) -> Variation:
     return Variation(scales=RULE_SCALES._replace(**changes))
 
 
-# The rule of version 0.1.0, but for the rate of small signals, which was down to half of this.
+# The rule of versions 0.1.0 and 0.2.0, but for the rate of small signals, which was down to half of this.
 PREVIOUS = Variation(
     batch=2.0,
     widest=256,
     shape="cosine",
     output_scale=1.0,
-    samples="independent",
+    samples="points",
     order="random",
     scales=Scales(growth=math.inf, momentum=0.95),
 )
