@@ -92,7 +92,7 @@ def scaled(**changes: float) -> Variation:
     return Variation(scales=RULE_SCALES._replace(**changes))
 
 
-# The rule of versions 0.1.0 and 0.2.0, but for the rate of small signals, which was down to half of this.
+# The rule of version 0.2.0, but for the rate of small signals, which was down to half of this.
 PREVIOUS = Variation(
     batch=2.0,
     widest=256,
@@ -117,7 +117,7 @@ CURVES: dict[str, list[Variation]] = {
     "output scale": [Variation(output_scale=scale) for scale in (0.01, 0.05, 0.25, 1.0)],
     "width": [Variation(width=factor) for factor in (0.5, 0.75, 1.0, 1.5)],
     "depth": [Variation(depth=2, width=1.22), Variation(), Variation(depth=5, width=0.77)],
-    "0.1.0": [PREVIOUS, Variation()],
+    "0.2.0": [PREVIOUS, Variation()],
     "samples": [Variation(samples=kind) for kind in EVALUATIONS],
     "calm": [Variation(calm=share) for share in (0.0, 0.25, 0.5, 1.0)],
     "order": [Variation(order="random"), Variation()],

@@ -3,13 +3,14 @@
 import math
 import re
 import statistics
+from collections import Counter
 from typing import Any
 
 import matplotlib.pyplot as plt
 from rule import CURVES, HERE, OWED, PREVIOUS, REPORT_RATES, SHARE, Variation, load_records
 
 from signals import REPORT
-from uniphase.lab.tables import Table, spread
+from uniphase.lab.tables import MISSING, Table, spread
 
 PAGE = HERE.parent / "docs" / "rule.md"
 
@@ -40,7 +41,7 @@ def gains(records: list[dict[str, Any]], variation: Variation, work: float, of: 
 
 def label(constant: str, variation: Variation) -> str:
     if variation == PREVIOUS:
-        return "rule of 0.1.0"
+        return "rule of 0.2.0"
     if hasattr(variation.scales, constant):
         return str(getattr(variation.scales, constant))
     return str(getattr(variation, constant.replace(" ", "_"), variation.name()))
@@ -54,7 +55,7 @@ def curve_table(records: list[dict[str, Any]], constant: str) -> Table:
             ends = [end(found, key=lambda signal: found[signal]) for end in (min, max)]
             cells = [*(f"{mean:+.2f}" for mean in means), *(f"{found[end]:+.2f} ({end})" for end in ends)]
             is_rule = variation == Variation()
-            name = label(constant, variation) + (" (the rule)" if is_rule and constant != "0.1.0" else "")
+            name = label(constant, variation) + (" (the rule)" if is_rule and constant != "0.2.0" else "")
             rows.append((name, *(("",) * 4 if is_rule else cells), str(len(found))))
     rows = rows if len(rows) > 1 else []  # the rule alone says nothing about the constant
     header = (constant, "mean", "median", "worst", "best", "signals")
@@ -79,15 +80,18 @@ def report_table(records: list[dict[str, Any]]) -> Table:
 
 
 def previous_table(records: list[dict[str, Any]]) -> Table:
-    """The rule beside that of 0.1.0, which does as much work."""
-    fitted, held_back = (gains(records, PREVIOUS, 1.0, of) for of in (lambda r: r["train_psnr_db"], score))
-    rows = [
-        (signal.name, signal.kind, f"{-fitted[signal.name]:+.2f}", f"{-held_back[signal.name]:+.2f}")
-        for signal in REPORT
-        if signal.name in fitted
-    ]
-    header = ("signal", "kind", "PSNR of the fitted samples", "SNR of what was held back")
-    return Table("previous", "Gain over the rule of 0.1.0 at the same work, in dB", header, tuple(rows))
+    """The rule beside that of 0.2.0, which does as much work."""
+    fitted = gains(records, PREVIOUS, 1.0, lambda record: record["train_psnr_db"])
+    tested = [record for record in records if record["test_snr_db"] is not None]
+    held_back = gains(tested, PREVIOUS, 1.0)
+    seeds = Counter(signal for signal, _ in scores(records, PREVIOUS, 1.0).keys() & scores(records, Variation(), 1.0))
+    rows = []
+    for signal in REPORT:
+        if signal.name in fitted:
+            test = f"{-held_back[signal.name]:+.2f}" if signal.name in held_back else MISSING
+            rows.append((signal.name, signal.kind, f"{-fitted[signal.name]:+.2f}", test, str(seeds[signal.name])))
+    header = ("signal", "kind", "PSNR of the fitted samples", "SNR of what was held back", "seeds")
+    return Table("previous", "Gain over the rule of 0.2.0 at the same work, in dB", header, tuple(rows))
 
 
 def owed_table(records: list[dict[str, Any]]) -> Table:
