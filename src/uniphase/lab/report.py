@@ -86,10 +86,8 @@ class Section:
             return "These runs are smaller than the paper's, so they have no verdict and show tendencies only."
         judged = Counter({word: n for word, n in self.verdicts.items() if word not in _SILENT})
         if not judged:
-            why = (
-                "there are too few runs for a verdict" if self.verdicts else "the paper shows a figure without numbers"
-            )
-            return f"Nothing can be compared line by line: {why}."
+            why = "there are too few runs" if self.verdicts else "the paper has no such table"
+            return f"No line has a verdict: {why}."
         agree = sum(n for word, n in judged.items() if word in _AGREE)
         others = ", ".join(f"{n} {word}" for word, n in judged.items() if word not in _AGREE)
         words = f"{agree} of {judged.total()} lines that have a verdict agree with the paper"

@@ -119,3 +119,15 @@ def test_networks_that_diverged_are_distinguished_from_those_not_run(tmp_path):
     assert [len(axes.lines) for axes in figures["omega-sweep"].axes if axes.get_title() == "camera/gray"] == [4]
     words = [axes.get_xlabel() for axes in figures["best-omega-gray"].axes]
     assert words[1:] == ["diverged", "MSE 0.01, ω₀ = 0.8208", "diverged", "MSE 0.01, ω₀ = 0.8208"]
+
+
+def test_networks_whose_pictures_are_not_stored_are_not_shown_as_blank(tmp_path):
+    store = Store(tmp_path)
+    (reference, ours, *_) = (run for run in EXPERIMENT.runs("paper", 1, store) if run.signal.label == "camera/gray")
+    fill(store, [reference, ours])
+    assert "best-omega-gray" in EXPERIMENT.figures("paper", 1, store)
+    kept = store.get(ours)
+    without = Store(tmp_path / "packed")
+    fill(without, [reference])
+    without.put(record(ours, kept.metrics, {}))
+    assert sorted(EXPERIMENT.figures("paper", 1, without)) == ["omega-sweep"]

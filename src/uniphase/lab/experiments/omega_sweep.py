@@ -191,12 +191,18 @@ def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
             reference = store.get(ReferenceRun(signal_of(preset, name)), needs="test")
             complete = {s: found for s, found in curves[name].items() if len(found) == len(OMEGAS)}
             chosen = {s: (best(found), found[best(found)]) for s, found in complete.items()}
-            if reference is not None and (ours[name] is not None or chosen):
+            shown = [each for each in (ours[name], *(each for _, each in chosen.values())) if each is not None]
+            if reference is not None and shown and all(map(_can_be_shown, shown)):
                 rows[name] = reference, ours[name], chosen
         if rows:
             title = titled(f"Best ω₀, {words}", preset)
             figures[f"best-omega-{space}"] = best_omegas(title, rows, BASELINES)
     return figures
+
+
+def _can_be_shown(record: Record) -> bool:
+    """Whether the picture of a network is stored, or it has none because it diverged."""
+    return record.metrics["eval_mse"] is None or "test" in record.load()
 
 
 EXPERIMENT = Experiment("omega-sweep", "section 4.4, figure; appendices E and F", (_runs,), _tables, _figures)
