@@ -68,8 +68,9 @@ def report_table(records: list[dict[str, Any]]) -> Table:
         of_signal = [record for record in records if record["signal"] == signal.name]
         by_rate = {factor: list(scores(of_signal, Variation(rate=factor), 1.0).values()) for factor in REPORT_RATES}
         if by_rate[1.0]:
-            means = [statistics.fmean(values) for values in by_rate.values() if values]
-            below = f"{max(means) - statistics.fmean(by_rate[1.0]):.2f}" if len(means) > 1 else "—"
+            others = [gains(of_signal, Variation(rate=factor), 1.0) for factor in REPORT_RATES if factor != 1.0]
+            ahead = [gain for found in others for gain in found.values()]  # over the same seeds
+            below = f"{max(0.0, *ahead):.2f}" if ahead else MISSING
             train = list(scores(of_signal, Variation(), 1.0, of=fitted_snr).values())
             cells = [spread(values, ".2f") for values in (train, *by_rate.values())]
             rows.append((signal.name, signal.kind, *cells, below, str(len(train))))
