@@ -43,14 +43,15 @@ from uniphase.training.terms import SampledValues, prepare
 HERE = Path(__file__).resolve().parent
 RECORDS = HERE / "rule.jsonl"
 SHAPES = {
-    "linear": lambda t: 1 - t,
     "cosine": lambda t: (1 + np.cos(np.pi * t)) / 2,
+    "linear": lambda t: 1 - t,
     "squared": lambda t: (1 - t) ** 2,
     "constant": lambda t: 1.0 + 0 * t,
-    "warm-up": lambda t: np.minimum(1 - t, t / 0.05),
+    "warm-up": lambda t: np.minimum((1 + np.cos(np.pi * t)) / 2, t / 0.05),
 }
 RULE_SCALES = Scales()
 UNBOUNDED = Scales(growth=math.inf)
+FINAL = up.default_recipe(None, None).final_fraction
 # Evaluations of the network for each sample.
 EVALUATIONS = {"points": 1, "averages": DRAWS, "one pair, squared": 2, "independent": 2}
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -70,7 +71,8 @@ class Variation:
     width: float = 1.0
     widest: float = math.inf
     depth: int = 3
-    shape: str = "linear"
+    shape: str = "cosine"
+    final: float = FINAL
     output_scale: float = OUTPUT_SCALE
     frequencies: float = 1.0
     samples: str | None = None
@@ -94,9 +96,8 @@ def scaled(**changes: float) -> Variation:
 
 # The rule of version 0.2.0, but for the rate of small signals, which was down to half of this.
 PREVIOUS = Variation(
-    batch=2.0,
     widest=256,
-    shape="cosine",
+    final=0.01,
     output_scale=1.0,
     samples="points",
     order="random",
@@ -109,6 +110,7 @@ CURVES: dict[str, list[Variation]] = {
     "momentum": [scaled(momentum=value) for value in (0.8, 0.9, 0.95, 0.98)],
     "batch": [Variation(batch=factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)],
     "shape": [Variation(shape=name) for name in SHAPES],
+    "final": [Variation(final=share) for share in (0.1, 0.01, 0.001, 0.0001)],
     "input": [scaled(input=value) for value in (0.0, 0.05, 0.15, 0.5, 1.5)],
     "phase": [scaled(phase=value) for value in (0.0, 0.15, 0.5, 1.5)],
     "output": [scaled(output=value) for value in (1.0, 3.0, 10.0, 30.0)],
@@ -123,16 +125,16 @@ CURVES: dict[str, list[Variation]] = {
     "order": [Variation(order="random"), Variation()],
 }
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
-_COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", order="random", scales=UNBOUNDED)
+_COMMON = Variation(scheme="sm20", optimizer="adam", samples="points", order="random", scales=UNBOUNDED)
 _PAPER = replace(_COMMON, scheme="uniform-phase", output_scale=1.0)
 OWED = {
+    "SIREN (ω = 30), Adam, constant rate, points": replace(_COMMON, shape="constant"),
     "SIREN (ω = 30), Adam, cosine, points": _COMMON,
     "uniform-phase, Adam, cosine, points": _PAPER,
     "SIREN (ω = 30), Muon, cosine, points": replace(_COMMON, optimizer="muon"),
     "uniform-phase, Muon, cosine, points": replace(_PAPER, optimizer="muon"),
     "… with bounded hidden weights": replace(_PAPER, optimizer="muon", scales=RULE_SCALES),
-    "… and a small output at the start": Variation(shape="cosine", samples="points", order="random"),
-    "… and a linear schedule": Variation(samples="points", order="random"),
+    "… and a small output at the start": Variation(samples="points", order="random"),
     "… and samples visited in turn": Variation(samples="points"),
     "… and averages where the network can hold the signal: the rule": Variation(),
 }
@@ -183,7 +185,7 @@ class VariedRule:
 class ShapedPlan(FallingPlan):
     """A rate that falls in one of several shapes."""
 
-    shape: str = "linear"
+    shape: str = "cosine"
 
     def factors(self, state: State) -> np.ndarray:
         shares = SHAPES[self.shape](np.minimum(1, (state.step + np.arange(self.most)) / self.recipe.steps))
@@ -283,7 +285,7 @@ def recipe_of(
     cheaper = rule.batch * by_rule / (batch * draws) * (width / network.width) ** 2 * depth / variation.depth
     steps = max(10, round(work * cheaper * rule.steps))
     rate = rule.learning_rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
-    return replace(rule, batch=batch, steps=steps, learning_rate=variation.rate * rate)
+    return up.Recipe(rule.optimizer, variation.rate * rate, variation.final, steps, batch)
 
 
 def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float]]:

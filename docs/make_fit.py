@@ -1,6 +1,6 @@
 """Write docs/fit.webp, the moving picture of a fit on the first page: python docs/make_fit.py
 
-The loop is that of docs/fitting.md: the default optimizer at the default rate, which falls linearly. Left, what the
+The loop is that of docs/fitting.md: the default optimizer at the default rate, which falls along a cosine. Left, what the
 network shows after some steps, at twice the resolution of the photo; right, the length of its gradient.
 """
 
@@ -26,7 +26,7 @@ def networks(photo: up.Grid) -> dict[int, up.CoordinateMLP]:
     moments = up.estimate_moments(photo)
     blueprint = up.uniform_phase(moments, width=WIDTH, depth=3, output_scale=0.05)
     network = up.CoordinateMLP(blueprint, key=jax.random.key(0))
-    falling = optax.linear_schedule(up.default_rate(network), 0.0, STEPS)
+    falling = optax.cosine_decay_schedule(up.default_rate(network), STEPS)
     optimizer = optax.chain(up.unit_muon(network, photo, moments), optax.scale_by_learning_rate(falling))
     positions, values = jnp.asarray(photo.coordinates(), jnp.float32), jnp.asarray(photo.flat_values())
 

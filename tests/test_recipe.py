@@ -34,12 +34,12 @@ def test_defaults_follow_from_the_signal():
     assert default_size(load("camera", size=128)) == (192, 3)
     assert default_size(FIELD) == (32, 3)
     assert default_size(Grid(np.arange(10.0)[:, None])) == (32, 3)
-    assert default_recipe(FIELD, blueprint(4)) == Recipe("muon", 0.05, 0.01, 600, 576)
-    photo = load("camera", size=128)  # 6.4 · 128 steps, rounded to tens
-    assert default_recipe(photo, blueprint(3)) == Recipe("muon", 0.0625, 0.01, 820, 4096)
-    assert default_recipe(photo, blueprint(3), draws=2).batch == 4096
-    assert default_recipe(photo, blueprint(3), draws=4).batch == 2048  # of averages
-    assert default_recipe(load("camera"), blueprint(3)) == Recipe("muon", 0.0625, 0.01, 2000, 4096)
+    assert default_recipe(FIELD, blueprint(4)) == Recipe("muon", 0.05, 0.001, 400, 576)
+    photo = load("camera", size=128)  # 3.2 · 128 steps, rounded to tens
+    assert default_recipe(photo, blueprint(3)) == Recipe("muon", 0.0625, 0.001, 410, 8192)
+    assert default_recipe(photo, blueprint(3), draws=2).batch == 8192
+    assert default_recipe(photo, blueprint(3), draws=4).batch == 4096  # of averages
+    assert default_recipe(load("camera"), blueprint(3)) == Recipe("muon", 0.0625, 0.001, 1000, 8192)
     assert paper_recipe(FIELD) == Recipe("adam", 1e-4, 1.0, 3000, 576)
 
 

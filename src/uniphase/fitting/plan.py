@@ -1,4 +1,4 @@
-"""The plan of a fit: a rate that falls linearly, progress, reasons to stop, and the guard against divergence."""
+"""The plan of a fit: a rate that falls along a cosine, progress, reasons to stop, and the guard against divergence."""
 
 import dataclasses
 import math
@@ -63,7 +63,7 @@ class Diverged(RuntimeError):
 
 @dataclass(frozen=True)
 class FallingPlan:
-    """A rate that falls linearly with the share of steps or of time, and a guard against divergence."""
+    """A rate that falls along a cosine with the share of steps or of time, and a guard against divergence."""
 
     recipe: Recipe
     seconds: float | None
@@ -95,7 +95,7 @@ class FallingPlan:
         share = (state.step + np.arange(self.most)) / recipe.steps
         if self.seconds is not None:
             share = np.maximum(share, state.seconds / self.seconds)
-        fall = 1 - np.minimum(share, 1.0)
+        fall = (1 + np.cos(np.pi * np.minimum(share, 1.0))) / 2
         rates = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
         return np.float32(state.rate_scale) * rates.astype(np.float32)
 

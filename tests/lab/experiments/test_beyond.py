@@ -16,7 +16,7 @@ CAMERA = omega_sweep.signal_of("quick", "camera/gray")
 def test_a_small_image_is_fitted_by_the_default_rule(name):
     """The networks are measured on two fine grids, of which the second is shifted by up to 1.5 pixels."""
     found = DefaultRun(Signal(name, "gray", 16, 64)).compute().metrics
-    assert found["steps"] == 600  # the least that the rule takes
+    assert found["steps"] == 400  # the least that the rule takes
     assert found["train_snr_db"] > 20
     assert 0 < found["centers_mse"] < found["eval_mse"] < 3 * found["centers_mse"]
 
@@ -24,7 +24,7 @@ def test_a_small_image_is_fitted_by_the_default_rule(name):
 def test_the_rule_is_part_of_the_identity():
     rule = DefaultRun(CAMERA).effective()["rule"]
     assert rule["sizes"][:2] == [[32, 3], [32, 3]]  # of 100 and 1,000 values
-    assert rule["recipes"][0] == ["muon", 0.0625, 0.01, 600, 100]
+    assert rule["recipes"][0] == ["muon", 0.0625, 0.001, 400, 100]
     assert rule["scales"]["growth"] == 2.0
 
 
