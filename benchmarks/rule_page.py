@@ -12,6 +12,7 @@ from rule import CURVES, HERE, OWED, PREVIOUS, REPORT_RATES, SHARE, Variation, l
 from signals import REPORT
 from uniphase.lab.tables import MISSING, Table, spread
 
+CEILING = 50.0
 PAGE = HERE.parent / "docs" / "rule.md"
 
 
@@ -22,6 +23,11 @@ def score(record: dict[str, Any]) -> float:
 
 def fitted_snr(record: dict[str, Any]) -> float:
     return record["train_snr_db"]
+
+
+def bounded(of: Any) -> Any:
+    """A score that counts up to 50 dB: beyond that, a fit is as good as exact, and its gains say little."""
+    return lambda record: min(CEILING, of(record))
 
 
 def scores(records: list[dict[str, Any]], variation: Variation, work: float, of: Any = score) -> dict[Any, float]:
@@ -50,7 +56,7 @@ def label(constant: str, variation: Variation) -> str:
 def curve_table(records: list[dict[str, Any]], constant: str) -> Table:
     rows = []
     for variation in CURVES[constant]:
-        if found := gains(records, variation, SHARE):
+        if found := gains(records, variation, SHARE, bounded(score)):
             means = (statistics.fmean(found.values()), statistics.median(found.values()))
             ends = [end(found, key=lambda signal: found[signal]) for end in (min, max)]
             cells = [*(f"{mean:+.2f}" for mean in means), *(f"{found[end]:+.2f} ({end})" for end in ends)]
@@ -96,10 +102,11 @@ def previous_table(records: list[dict[str, Any]]) -> Table:
 
 
 def owed_table(records: list[dict[str, Any]]) -> Table:
+    tested = [record for record in records if record["test_snr_db"] is not None]
     rows = []
     for name, variation in OWED.items():
-        fitted = gains(records, variation, SHARE, of=fitted_snr)
-        if held_back := gains(records, variation, SHARE):
+        fitted = gains(records, variation, SHARE, bounded(fitted_snr))
+        if held_back := gains(tested, variation, SHARE, bounded(score)):
             means = (statistics.fmean(found.values()) for found in (fitted, held_back))
             rows.append((name, *(f"{mean:+.2f}" for mean in means), str(len(fitted))))
     header = ("fit", "fitted", "held back, where there is something", "signals")
@@ -109,7 +116,7 @@ def owed_table(records: list[dict[str, Any]]) -> Table:
 def draw(records: list[dict[str, Any]]) -> bool:
     """docs/rule.png: the gain of every signal along every constant that was varied. Whether there was any."""
     found = {
-        constant: [gains(records, variation, SHARE) for variation in variations]
+        constant: [gains(records, variation, SHARE, bounded(score)) for variation in variations]
         for constant, variations in CURVES.items()
     }
     run = {constant: each for constant, each in found.items() if sum(map(bool, each)) > 1}

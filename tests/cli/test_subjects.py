@@ -55,9 +55,9 @@ def test_the_paper_has_its_own_domain_and_epsilon(here):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (Options(optimizer="adam"), ("adam", 1e-3, 0.01)),
-        (Options(optimizer="adam", lr=0.5), ("adam", 0.5, 0.01)),
-        (Options(optimizer="muon", lr=0.5), ("muon", 0.5, 0.01)),
+        (Options(optimizer="adam"), ("adam", 1e-3, 0.001)),
+        (Options(optimizer="adam", lr=0.5), ("adam", 0.5, 0.001)),
+        (Options(optimizer="muon", lr=0.5), ("muon", 0.5, 0.001)),
         (Options(recipe="paper", optimizer="muon"), ("muon", None, 1.0)),
         (Options(recipe="paper", lr=0.5), ("adam", 0.5, 1.0)),
     ],

@@ -60,7 +60,7 @@ def naive_fit(model, field, recipe, steps, seed=0):
         key = jax.random.split(jax.random.key(seed), 1)[0]
         indices = choose(key, field.samples, min(recipe.batch, field.samples), step)
         value, updates, state = naive_step(model, state, indices)
-        fall = 1 - step / recipe.steps
+        fall = (1 + np.cos(np.pi * step / recipe.steps)) / 2
         rate = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
         model = eqx.apply_updates(model, jax.tree.map(lambda u, rate=rate: -rate * u, updates))
         losses.append(float(value))
