@@ -1,7 +1,7 @@
 """Write docs/fit.webp, the moving picture of a fit on the first page: python docs/make_fit.py
 
-The loop is that of docs/fitting.md: the default optimizer at the default rate, which falls along a cosine. Left, what the
-network shows after some steps, at twice the resolution of the photo; right, the length of its gradient.
+The loop is that of docs/fitting.md: the default optimizer at the default rate, which falls along a cosine. Left, what
+the network shows after some steps, at twice the resolution of the photo; right, the length of its gradient.
 """
 
 from pathlib import Path
