@@ -42,12 +42,18 @@ from uniphase.training.terms import SampledValues, prepare
 
 HERE = Path(__file__).resolve().parent
 RECORDS = HERE / "rule.jsonl"
+
+
+def cosine(t: Any) -> Any:
+    return (1 + np.cos(np.pi * t)) / 2
+
+
 SHAPES = {
-    "cosine": lambda t: (1 + np.cos(np.pi * t)) / 2,
+    "cosine": cosine,
     "linear": lambda t: 1 - t,
     "squared": lambda t: (1 - t) ** 2,
     "constant": lambda t: 1.0 + 0 * t,
-    "warm-up": lambda t: np.minimum((1 + np.cos(np.pi * t)) / 2, t / 0.05),
+    "warm-up": lambda t: np.minimum(cosine(t), t / 0.05),
 }
 RULE_SCALES = Scales()
 UNBOUNDED = Scales(growth=math.inf)
