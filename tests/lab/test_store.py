@@ -1,5 +1,6 @@
 import csv
 import json
+import shutil
 import sys
 
 import duckdb
@@ -41,6 +42,17 @@ def test_a_record_without_its_json_file_does_not_count(tmp_path, run, monkeypatc
     monkeypatch.undo()
     assert run not in store
     assert list(store.records()) == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_a_killed_process_was_writing_is_no_record(tmp_path, run, monkeypatch, whole):
+    store = Store(tmp_path)
+    monkeypatch.setattr("os.replace", shutil.copy)  # the temporary files stay, as if another process were at work
+    store.put(record(run, {}))
+    (temporary,) = (tmp_path / "records").glob(".*.json")
+    if not whole:
+        temporary.write_text(temporary.read_text()[:20])
+    assert [each.identity for each in store.records()] == [identify(run)]
 
 
 def test_a_broken_file_says_what_to_do(tmp_path, run):

@@ -71,7 +71,8 @@ class Store:
 
     def records(self) -> Iterator[Record]:
         """All records of the current numerics, sorted by identity."""
-        loose = {path.stem: path for path in (self.directory / "records").glob("*.json")}
+        # A process that is killed while it writes a record leaves a hidden file, whole or not.
+        loose = {path.stem: path for path in (self.directory / "records").glob("[!.]*.json")}
         for identity in sorted({*loose, *self._packed}):
             record = self._read(loose[identity]) if identity in loose else self._packed[identity]
             if record.current:
