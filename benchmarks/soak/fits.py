@@ -1,7 +1,8 @@
 """Random fits: any shape, content, unit and type of number, each as `fit(field)` does it without any option.
 
 A fit must end with finite numbers, say so where it diverged, and be no worse than the mean of the signal, up to what
-numbers of 32 bits can hold. Compiling takes longer than fitting, so that some fits in a row share a shape.
+numbers of 32 bits can hold. Compiling takes longer than fitting, so that some fits in a row share their program: the
+shape, the type of numbers, whether some are missing, and what a sample is.
 """
 
 import contextlib
@@ -21,8 +22,8 @@ import numpy as np
 from .children import scratch
 from .records import ROOT, Part, Trial
 
-# Fits that share a shape, and steps of those that would take long.
-SHARED, STEPS = 20, 30
+# Fits that share a program, and steps of those that would take long.
+SHARED, STEPS = 5, 30
 # Numbers of a signal up to which every third fit has as many steps as it takes by default.
 SMALL = 3000
 # A fit that takes longer hangs.
@@ -53,19 +54,19 @@ def draw_field(seed: int) -> tuple[str, Any]:
     """What a fit is of, in words, and the field."""
     from uniphase import Grid, Points
 
-    shape = draw_shape(np.random.default_rng([seed // SHARED, 4]))
-    rng = np.random.default_rng([seed, 5])
-    content, kind = str(rng.choice(CONTENTS)), str(rng.choice(KINDS))
+    program, rng = np.random.default_rng([seed // SHARED, 4]), np.random.default_rng([seed, 5])
+    shape, kind = draw_shape(program), str(program.choice(KINDS))
+    missing, sampling = program.random() < 0.2, "averages" if program.random() < 0.5 else "points"
+    content = str(rng.choice(CONTENTS))
     places = _positions(rng, shape)
     values = _as_kind(rng, _values(rng, content, places, shape), kind)
     far = 10.0 ** rng.uniform(-12, 12, len(shape.samples))
     if not shape.grid:
         return f"{content}, {kind}", Points(places * far, values)
     lows = -far * rng.uniform(0, 2, len(far))
-    if kind.startswith("float") and rng.random() < 0.2 and len(values) > 3:
+    if missing and kind.startswith("float") and len(values) > 3:
         values[1 + np.flatnonzero(rng.random(len(values) - 1) < 0.2)] = np.nan
     extents = [(float(low), float(low + length)) for low, length in zip(lows, far, strict=True)]
-    sampling = "averages" if rng.random() < 0.5 else "points"
     return f"{content}, {kind}", Grid(values.reshape(*shape.samples, -1), extents=extents, sampling=sampling)
 
 
@@ -198,7 +199,7 @@ def _start(cache: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, **pipes, text=True, env=environment, cwd=ROOT)
 
 
-PART = Part("fits", "a random fit without options", 1000, 0.3, SHARED, trials)
+PART = Part("fits", "a random fit without options", 1000, 0.3, 4 * SHARED, trials)
 
 if __name__ == "__main__":
     for line in sys.stdin:

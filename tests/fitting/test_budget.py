@@ -35,7 +35,7 @@ def train(clock, seconds: float | None, step_seconds: float, steps: int, looking
     def look(progress):
         clock[0] += looking
 
-    plan = FallingPlan(Recipe("adam", 0.1, 0.1, steps, 10), seconds, None, 1.0, -np.inf, None, 0.0, look)
+    plan = FallingPlan(Recipe("adam", 0.1, 0.1, steps, 10), seconds, None, 1.0, -np.inf, None, True, look)
     return Training(take, plan, np.full(steps, np.nan), Checkpoint(None, 10.0, "", Nowhere())).run(State(None, None))
 
 

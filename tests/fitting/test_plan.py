@@ -11,11 +11,12 @@ from helpers.fits import FIELD, network
 from uniphase.fitting.loop import State
 from uniphase.fitting.plan import Diverged, FallingPlan
 from uniphase.recipe import Recipe
+from uniphase.signals.fields import Grid
 from uniphase.training.fit import fit
 
 
 def plan(callback, *, seconds=None, target_db=None, noise=-math.inf) -> FallingPlan:
-    return FallingPlan(Recipe("adam", 0.1, 0.1, 100, 10), seconds, target_db, 1.0, noise, None, 0.0, callback)
+    return FallingPlan(Recipe("adam", 0.1, 0.1, 100, 10), seconds, target_db, 1.0, noise, None, True, callback)
 
 
 # Stopping and progress.
@@ -81,6 +82,15 @@ def test_a_fit_that_explodes_goes_back_with_a_smaller_step():
     assert any("exploded at step" in str(warning.message) for warning in caught)
     assert np.isfinite(result.losses).all()
     assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(result.network))
+
+
+@pytest.mark.filterwarnings("ignore:the signal is constant")
+@pytest.mark.parametrize("sampling", ["points", "averages"])
+@pytest.mark.parametrize("value", [0.0, 255.0, -32767.0, 1e9])
+def test_a_constant_signal_is_known_before_the_first_step(value, sampling):
+    """The first steps move away from it, which is not an explosion. (Warnings are errors here.)"""
+    result = fit(Grid(np.full((8, 8, 1), value), sampling=sampling), steps=40, progress=False)
+    assert result.metrics.mse <= 1e-6 * value**2 or result.metrics.mse < 1e-6
 
 
 def test_a_fit_that_keeps_diverging_says_so():

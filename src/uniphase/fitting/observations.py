@@ -12,9 +12,6 @@ from ..recipe import Recipe
 from ..signals.fields import Field, Grid, Sampling
 from .plan import FallingPlan, Progress
 
-# A product of two errors that is as good as zero.
-LEAST_PRODUCT = 0.01
-
 
 def loss_unit(moments: Moments) -> float:
     """The variance over all samples and channels: what the best constant has as its mean squared error."""
@@ -59,8 +56,7 @@ class FieldSamples:
         """The plan of a fit to these samples alone; `network` makes one of parameters, to be looked at."""
         noise = self.noise**2 / self.variance if self.noise > 0 else -math.inf
         unit, seen = self.variance, self.field.value_range
-        least = 0.0 if self.sampling == "points" else LEAST_PRODUCT
-        return FallingPlan(recipe, seconds, target_db, unit, noise, seen, least, callback, network)
+        return FallingPlan(recipe, seconds, target_db, unit, noise, seen, True, callback, network)
 
     def identity(self) -> tuple[Any, ...]:
         """What tells these samples from others."""

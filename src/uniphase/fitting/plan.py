@@ -19,7 +19,11 @@ from .loop import State
 _CALL = 10
 # A fit diverges when its loss exceeds this multiple of its best; it stops after this many retries.
 _EXPLOSION, _RETRIES = 10.0, 5
-# Losses that scatter around zero are averaged over this many steps, if need be.
+# A loss below which a fit has not diverged, relative to its multiple above, where 1 is the loss of the mean. A constant
+# signal is known before the first step: the loss of a draw at 0.05 of its scale is 0.003, and the first steps, whose
+# sizes do not depend on it, raise it to at most 0.2. And products of errors scatter around zero.
+_KNOWN = 0.02
+# Losses that scatter by more than their mean are averaged over this many steps.
 _NOISY_STEPS = 100
 _TELL_SECONDS = 0.5
 
@@ -71,7 +75,7 @@ class FallingPlan:
     scale: float  # what a loss of 1 is as a mean squared error
     noise: float  # the loss at which only noise is left to learn
     value_range: Extent | None
-    least: float | None  # a loss that is as good as zero; 0 if no loss is negative, None if its units are not known
+    relative: bool  # whether a loss of 1 is that of a network that knows nothing
     callback: Callable[[Progress], Any] | None
     network: Callable[[Any], Any] = lambda parameters: None  # made of parameters, to be looked at
     most: int = _CALL
@@ -101,11 +105,10 @@ class FallingPlan:
 
     def review(self, good: State, state: State, losses: np.ndarray) -> State:
         """Back to the last good state with half the rate, if the loss exploded."""
-        if self.least != 0:
-            state = replace(state, latest=_clear_mean(losses[: state.step]))
+        state = replace(state, latest=_clear_mean(losses[: state.step]))
         first = float(losses[0])
         best = min(state.best, first)
-        least = (abs(first) or math.inf) if self.least is None else self.least
+        least = _KNOWN if self.relative else abs(first) or math.inf
         if state.latest < best + (_EXPLOSION - 1) * max(abs(best), least):  # nan is not less either
             return replace(state, best=min(state.best, state.latest))
         retreats = state.retreats + 1

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
 from numpy.typing import ArrayLike
 
-from ..fitting.observations import LEAST_PRODUCT, loss_unit
+from ..fitting.observations import loss_unit
 from ..initialization.moments import Moments, estimate_moments
 from ..initialization.noise import require_noise
 from ..jax.network import Network, Transposed, evaluate_rows, transposed_weights
@@ -109,11 +109,6 @@ class Averages(Observations):
             return Cells(self.field)
         assert self.over is not None
         return self.over
-
-    @property
-    def least_loss(self) -> float:
-        """Products of errors scatter around zero."""
-        return LEAST_PRODUCT
 
     @property
     def samples(self) -> int:

@@ -302,16 +302,10 @@ def _plan(
         scale,
         noise if noise > 0 else -math.inf,
         None if observed is None else observed.value_range,
-        _least_loss(terms),
+        all(isinstance(term, Observations) for term in terms),
         callback,
         network,
     )
-
-
-def _least_loss(terms: Sequence[Any]) -> float | None:
-    """What is as good as zero for the guard against divergence; `None` if the units of the losses are not known."""
-    known = [term.least_loss for term in terms if isinstance(term, Observations)]
-    return max(known) if len(known) == len(terms) else None
 
 
 def _with_moments(term: Any, moments: Moments | None) -> Any:

@@ -77,11 +77,6 @@ Terms = Field | Term | Loss | Sequence[Field | Term | Loss]
 class Observations(ABC):
     """What `Values` and `Averages` share: they are terms by themselves, and are prepared when first used."""
 
-    @property
-    def least_loss(self) -> float:
-        """A loss that is as good as zero: 0, or more for losses that scatter around zero."""
-        return 0.0
-
     @abstractmethod
     def prepare(self, dtype: jnp.dtype) -> Any:
         """The same with its observations on the devices. `fit` asks for it once."""
