@@ -310,7 +310,8 @@ def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float
             yield from ((signal, each, seed, 1.0) for each in chosen for signal in REPORT)
         else:
             quick = [signal for signal in REPORT if signal.name not in LEFT_OUT]
-            yield from ((signal, each, seed, SHARE) for each in OWED.values() for signal in quick)
+            chosen = dict.fromkeys([Variation(), *OWED.values()])
+            yield from ((signal, each, seed, SHARE) for each in chosen for signal in quick)
 
 
 def load_records() -> list[dict[str, Any]]:

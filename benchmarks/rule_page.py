@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from rule import CURVES, HERE, OWED, PREVIOUS, REPORT_RATES, SHARE, Variation, load_records
 
-from signals import REPORT
+from signals import DEVELOPMENT, REPORT, Signal
 from uniphase.lab.tables import MISSING, Table, spread
 
 CEILING = 50.0
@@ -28,6 +28,12 @@ def fitted_snr(record: dict[str, Any]) -> float:
 def bounded(of: Any) -> Any:
     """A score that counts up to 50 dB: beyond that, a fit is as good as exact, and its gains say little."""
     return lambda record: min(CEILING, of(record))
+
+
+def of_set(records: list[dict[str, Any]], signals: tuple[Signal, ...]) -> list[dict[str, Any]]:
+    """The records of one set of signals: some variations are run on both."""
+    names = {signal.name for signal in signals}
+    return [record for record in records if record["signal"] in names]
 
 
 def scores(records: list[dict[str, Any]], variation: Variation, work: float, of: Any = score) -> dict[Any, float]:
@@ -144,10 +150,11 @@ def draw(records: list[dict[str, Any]]) -> bool:
 def write_page() -> None:
     """Write the tables between the page's marks `<!-- NAME -->` and `<!-- end -->`."""
     records, text = load_records(), PAGE.read_text()
-    shown = "![The gain over the rule along every constant](rule.png)\n" if draw(records) else ""
+    development, report = of_set(records, DEVELOPMENT), of_set(records, REPORT)
+    shown = "![The gain over the rule along every constant](rule.png)\n" if draw(development) else ""
     text = re.sub(r"(<!-- picture -->\n).*?(<!-- end -->)", rf"\1{shown}\2", text, flags=re.DOTALL)
-    tables = [curve_table(records, constant) for constant in CURVES] + [
-        make(records) for make in (report_table, previous_table, owed_table)
+    tables = [curve_table(development, constant) for constant in CURVES] + [
+        make(report) for make in (report_table, previous_table, owed_table)
     ]
     for table in tables:
         pattern = rf"(<!-- {re.escape(table.name)} -->\n).*?(<!-- end -->)"
