@@ -117,6 +117,7 @@ PREVIOUS = Variation(
 CURVES: dict[str, list[Variation]] = {
     "rate": [Variation(rate=factor) for factor in RATES],
     "growth": [scaled(growth=value) for value in (1.0, 1.5, 2.0, 3.0, math.inf)],
+    "growth at rate × 4": [Variation(), replace(scaled(growth=math.inf), rate=4.0), Variation(rate=4.0)],
     "momentum": [scaled(momentum=value) for value in (0.8, 0.9, 0.95, 0.98)],
     "batch": [Variation(batch=factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)],
     "shape": [Variation(shape=name) for name in SHAPES],

@@ -157,6 +157,20 @@ def test_an_interrupt_in_any_phase_is_one_line(run, monkeypatch, number):
         signal.signal(number, before)
 
 
+def test_an_interrupt_while_a_module_is_imported_is_one_line(run, monkeypatch):
+    """Python 3.11 makes another error of it where a class is being made."""
+
+    class Name:
+        def __set_name__(self, owner, name):
+            raise KeyboardInterrupt
+
+    def load(*_, **__):
+        type("Owner", (), {"name": Name()})
+
+    monkeypatch.setattr("uniphase.cli.subjects.load", load)
+    assert run("moments", "camera") == (130, "", "uniphase: interrupted\n")
+
+
 def test_a_signal_that_is_ignored_stays_so(run, monkeypatch):
     """As under nohup."""
     load = lambda *_, **__: signal.raise_signal(signal.SIGHUP) or Grid([[0.0], [1.0]])  # noqa: E731

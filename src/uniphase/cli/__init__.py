@@ -22,7 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             from .app import main as run
 
             run(arguments)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Python 3.11 wraps what is raised while a class is made, as in an import.
+        if not isinstance(error, KeyboardInterrupt) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
         print("uniphase: interrupted", file=sys.stderr)
         sys.exit(130)
     except ModuleNotFoundError as error:
