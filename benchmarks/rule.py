@@ -52,6 +52,8 @@ SHAPES = {
     "cosine": cosine,
     "linear": lambda t: 1 - t,
     "squared": lambda t: (1 - t) ** 2,
+    "cubed": lambda t: (1 - t) ** 3,
+    "fifth": lambda t: (1 - t) ** 5,
     "constant": lambda t: 1.0 + 0 * t,
     "warm-up": lambda t: np.minimum(cosine(t), t / 0.05),
 }
@@ -120,7 +122,9 @@ CURVES: dict[str, list[Variation]] = {
     "growth at rate × 4": [Variation(), replace(scaled(growth=math.inf), rate=4.0), Variation(rate=4.0)],
     "momentum": [scaled(momentum=value) for value in (0.8, 0.9, 0.95, 0.98)],
     "batch": [Variation(batch=factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)],
-    "shape": [Variation(shape=name) for name in SHAPES],
+    "shape": [Variation(shape=name) for name in ("cosine", "linear", "squared", "constant", "warm-up")],
+    # From a higher peak, so that the sum of all rates is that of the cosine.
+    "steeper": [Variation(), Variation(shape="cubed", rate=2.0), Variation(shape="fifth", rate=3.0)],
     "final": [Variation(final=share) for share in (0.1, 0.01, 0.001, 0.0001)],
     "input": [scaled(input=value) for value in (0.0, 0.05, 0.15, 0.5, 1.5)],
     "phase": [scaled(phase=value) for value in (0.0, 0.15, 0.5, 1.5)],

@@ -23,7 +23,7 @@ class State:
     """Where a run stands.
 
     - `parameters`, `optimizer`: after `step` steps, which took `seconds`.
-    - `latest`, `best`: the mean loss of the latest call, and the least of all calls.
+    - `latest`, `best`: the mean loss of the latest steps, and the least so far, as a plan keeps them.
     - `rate_scale`, `retreats`: factor on the learning rate, and number of divergences so far.
     """
 
@@ -189,6 +189,4 @@ class Training:
         factors = self.plan.factors(state)
         parameters, optimizer, recent = self.steps(state.parameters, state.optimizer, factors, state.step, count)
         self.losses[state.step : state.step + count] = recent
-        with np.errstate(over="ignore"):  # a loss near the end of float32 has diverged, which the plan sees
-            latest = float(recent.mean())
-        return replace(state, parameters=parameters, optimizer=optimizer, step=state.step + count, latest=latest)
+        return replace(state, parameters=parameters, optimizer=optimizer, step=state.step + count)

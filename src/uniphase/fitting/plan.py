@@ -155,7 +155,8 @@ def _clear_mean(losses: np.ndarray) -> float:
     """The mean of the latest losses: of more of them where that of a few does not stand out from its scatter."""
     more = losses[-_NOISY_STEPS:].astype(np.float64)  # whose squares do not overflow
     few = more[-_CALL:]
-    return float(few.mean() if few.mean() > few.std() else more.mean())
+    with np.errstate(invalid="ignore"):  # an infinite loss has no scatter; it has diverged, as NaN has
+        return float(few.mean() if few.mean() > few.std() else more.mean())
 
 
 def _decibels(loss: float) -> float:
