@@ -4,6 +4,7 @@ import math
 import re
 import statistics
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -108,14 +109,17 @@ def previous_table(records: list[dict[str, Any]]) -> Table:
 
 
 def owed_table(records: list[dict[str, Any]]) -> Table:
-    tested = [record for record in records if record["test_snr_db"] is not None]
+    """Apart: signals of which something was held back, and those of which all was fitted."""
+    parts = [[r for r in records if (r["test_snr_db"] is None) == all_fitted] for all_fitted in (False, True)]
     rows = []
     for name, variation in OWED.items():
-        fitted = gains(records, variation, SHARE, bounded(fitted_snr))
-        if held_back := gains(tested, variation, SHARE, bounded(score)):
-            means = (statistics.fmean(found.values()) for found in (fitted, held_back))
-            rows.append((name, *(f"{mean:+.2f}" for mean in means), str(len(fitted))))
-    header = ("fit", "fitted", "held back, where there is something", "signals")
+        found = [gains(part, variation, SHARE, bounded(score)) for part in parts]
+        if replace(variation, samples=None) == Variation():  # and where the rule fits points too, it is the rule
+            found = [gains(part, Variation(), SHARE) | some for part, some in zip(parts, found, strict=True)]
+        if all(found):
+            cells = (cell for some in found for cell in (f"{statistics.fmean(some.values()):+.2f}", str(len(some))))
+            rows.append((name, *cells))
+    header = ("fit", "what was held back", "signals", "all, where nothing was held back", "signals")
     return Table("owed", "SNR beyond that of the rule at the same work, in dB", header, tuple(rows))
 
 
@@ -139,8 +143,10 @@ def draw(records: list[dict[str, Any]]) -> bool:
         names = [label(constant, variation) for variation in CURVES[constant]]
         for signal in sorted(set().union(*values)):
             axis.plot(names, [each.get(signal, math.nan) for each in values], color="0.7", linewidth=0.8)
-        axis.plot(names, [statistics.fmean(each.values()) if each else math.nan for each in values], "o-", color="C0")
+        axis.plot(names, [statistics.median(each.values()) if each else math.nan for each in values], "o-", color="C0")
         axis.set(title=constant, ylim=(-4, 2))
+        if max(map(len, names)) > 7:
+            axis.set_xticks(range(len(names)), names, rotation=20, ha="right")
         axis.axhline(0, color="0.3", linewidth=0.5)
     figure.supylabel("gain over the rule, dB")
     figure.savefig(PAGE.with_suffix(".png"), dpi=90)
