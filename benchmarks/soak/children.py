@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from .records import ROOT
+
 # What a command may take. A busy machine must not make a hang of a slow start, so it is the time of the processor.
 SECONDS, BYTES = 10.0, 2 << 30
 # A child that sleeps uses no processor: so long it may.
@@ -123,7 +125,8 @@ def complaint(ended: Ended) -> str | None:
     """What is wrong with how a command ended: it should end well, or with one clear line and an exit code."""
     if "Traceback (most recent call last)" in ended.err:
         lines = ended.err.strip().splitlines()
-        where = [line.strip() for line in lines if line.startswith("  File ") and "uniphase" in line]
+        frames = [line for line in lines if line.startswith("  File ") and "uniphase" in line]
+        where = [line.strip().replace(f"{ROOT}/", "") for line in frames]
         return f"traceback: {lines[-1]} ({where[-1] if where else 'no frame of uniphase'})"
     if ended.code == -signal.SIGALRM:
         return f"hangs for {PATIENCE:.0f} s"
