@@ -68,7 +68,8 @@ def curve_table(records: list[dict[str, Any]], constant: str) -> Table:
             ends = [end(found, key=lambda signal: found[signal]) for end in (min, max)]
             cells = [*(f"{mean:+.2f}" for mean in means), *(f"{found[end]:+.2f} ({end})" for end in ends)]
             is_rule = variation == Variation()
-            name = label(constant, variation) + (" (the rule)" if is_rule and constant != "0.2.0" else "")
+            name = label(constant, variation)
+            name += " (the rule)" if is_rule and name != Variation().name() else ""
             rows.append((name, *(("",) * 4 if is_rule else cells), str(len(found))))
     rows = rows if len(rows) > 1 else []  # the rule alone says nothing about the constant
     header = (constant, "mean", "median", "worst", "best", "signals")

@@ -90,7 +90,7 @@ def test_a_fit_that_explodes_goes_back_with_a_smaller_step():
 def test_a_constant_signal_is_known_before_the_first_step(value, sampling):
     """The first steps move away from it, which is not an explosion. (Warnings are errors here.)"""
     result = fit(Grid(np.full((8, 8, 1), value), sampling=sampling), steps=40, progress=False)
-    assert result.metrics.mse <= 1e-6 * value**2 or result.metrics.mse < 1e-6
+    assert result.metrics.mse < 0.1 * result.losses[0]
 
 
 def test_a_fit_that_keeps_diverging_says_so():
