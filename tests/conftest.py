@@ -13,7 +13,8 @@ if importlib.util.find_spec("jaxlib") is not None:
     # compute the same; `XLA_FLAGS= make test` has the code that users have, as some tests always do. A flag that is not
     # known ends the process, so versions that were not tried go without.
     if importlib.metadata.version("jaxlib").startswith("0.10."):
-        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+        flags = ("backend_optimization_level=0", "cpu_use_fusion_emitters=false", "cpu_parallel_codegen_split_count=1")
+        os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in flags))
     # The same small programs are compiled by many tests: once is enough, also for subprocesses and for the next run.
     cache = str(Path(__file__).parents[1] / ".pytest_cache" / "jax")
     for name, value in (("jax_compilation_cache_dir", cache), ("jax_persistent_cache_min_compile_time_secs", 0.0)):

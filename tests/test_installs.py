@@ -113,7 +113,11 @@ def test_the_core_has_signals_moments_schemes_and_files(tmp_path):
     assert done.stderr.endswith('ImportError: uniphase.CoordinateMLP needs JAX; pip install "uniphase[jax]"\n')
 
 
-def test_pytorch_works_with_its_extra_alone(tmp_path):
+SOME = ["test_against_jax.py", "test_files.py", "test_render.py", "test_fit.py::test_a_signal_alone_gets_a_network"]
+
+
+@pytest.mark.parametrize("tests", [SOME, pytest.param([""], marks=pytest.mark.slow)], ids=["some", "all"])
+def test_pytorch_works_with_its_extra_alone(tmp_path, tests):
     """The tests of the PyTorch side, without those that compare with JAX, that compile, or that draw many samples."""
     pytest.importorskip("torch", reason="the extra torch is not installed")
     alone = environment(tmp_path / "alone", "torch", tools=["pytest", "siren-pytorch"])
@@ -131,7 +135,8 @@ def test_pytorch_works_with_its_extra_alone(tmp_path):
         "-o",
         "addopts=--import-mode=importlib",
     ]
-    done = run(alone, f"import pytest, sys; sys.exit(pytest.main({[*options, '-rs', 'tests/torch']}))")
+    arguments = [*options, "-rs", *(f"tests/torch/{name}" for name in tests)]
+    done = run(alone, f"import pytest, sys; sys.exit(pytest.main({arguments}))")
     assert done.returncode == 0, done.stdout + done.stderr
     skipped = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
     assert [line.partition(": ")[2] for line in skipped] == ["the extra jax is not installed"]

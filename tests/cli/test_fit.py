@@ -126,12 +126,13 @@ def test_a_target_decides_the_size():
 
 def test_a_network_that_cannot_hold_a_signal_says_what_would(run):
     """16 × 16 pixels in 37 parameters; --width is what the sentence recommends."""
-    code, out, _ = run("fit", "camera", "--size", "16", "--width", "4", "--depth", "1", "--steps", "20")
+    small = ["camera", "--size", "16", "--eval-size", "16", "--steps", "20"]
+    code, out, _ = run("fit", *small, "--width", "4", "--depth", "1")
     (advice,) = [line for line in out.splitlines() if line.startswith("the network is too small for this signal")]
     assert code == 0
     found = re.fullmatch(r".*: 37 parameters for 256 values; --width (\d+) should reach about 30 dB SNR, in .*", advice)
     assert found, advice
-    code, out, _ = run("fit", "camera", "--size", "16", "--width", found[1], "--steps", "20", "--force")
+    code, out, _ = run("fit", *small, "--width", found[1], "--force")
     assert code == 0
     assert "too small" not in out
 
