@@ -26,6 +26,8 @@ from .records import ROOT, Part, Trial
 SHARED, STEPS = 5, 30
 # Numbers of a signal up to which every third fit has as many steps as it takes by default.
 SMALL = 3000
+# Fits of one process. Each program takes a few of the memory maps that a process may have, about 65,000.
+FITS = 150
 # A fit that takes longer hangs.
 PATIENCE = 600.0
 CONTENTS = ("waves", "noise", "constant", "impulses", "edges", "offset by 1e9", "mixed units")
@@ -117,7 +119,7 @@ def attempt(seed: int) -> Trial:
     """One fit."""
     import jax
 
-    from uniphase import fit
+    from uniphase import Points, fit
     from uniphase.fitting.plan import Diverged
 
     kind, field = draw_field(seed)
@@ -129,6 +131,8 @@ def attempt(seed: int) -> Trial:
         except Diverged as error:
             return Trial(seed, kind.partition(",")[0], "diverged", f"{_words(field)} {kind}: {error}")
         except Exception as error:
+            if isinstance(field, Points) and len(np.unique(field.positions, axis=0)) <= field.in_size:
+                return Trial(seed, kind.partition(",")[0], "refused")  # so few points have no slopes
             return Trial(seed, kind.partition(",")[0], "raised", f"{_words(field)} {kind}: {error!r}")
     retreated = any("the loss exploded" in str(warning.message) for warning in caught)
     finite = all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(result.network) if hasattr(leaf, "dtype"))
@@ -170,10 +174,15 @@ def trials() -> Iterator[Callable[[Sequence[int]], Iterator[Trial]]]:
     """Fits in a process of their own, which is started again if one ends it."""
     with scratch() as cache, contextlib.ExitStack() as stack:
         worker: list[subprocess.Popen[str]] = []
+        asked = [0]
 
         def ask(seed: int) -> Trial:
+            if worker and asked[0] == FITS:
+                worker[0].kill()
+                worker[0].wait()
             if not worker or worker[0].poll() is not None:
-                worker[:] = [stack.enter_context(_start(str(cache)))]
+                worker[:], asked[0] = [stack.enter_context(_start(str(cache)))], 0
+            asked[0] += 1
             process, begun = worker[0], time.monotonic()
             assert process.stdin is not None
             assert process.stdout is not None

@@ -105,11 +105,13 @@ class FallingPlan:
 
     def review(self, good: State, state: State, losses: np.ndarray) -> State:
         """Back to the last good state with half the rate, if the loss exploded."""
-        state = replace(state, latest=_clear_mean(losses[: state.step]))
-        first = float(losses[0])
-        best = min(state.best, first)
-        least = _KNOWN if self.relative else abs(first) or math.inf
-        if state.latest < best + (_EXPLOSION - 1) * max(abs(best), least):  # nan is not less either
+        latest = losses[: state.step]
+        state = replace(state, latest=_clear_mean(latest))
+        least = _KNOWN if self.relative else abs(float(losses[0])) or math.inf
+        best = min(state.best, 1.0 if self.relative else float(losses[0]))
+        # Of a few samples that stand out, one batch has most of the loss and most have none; after an explosion all do.
+        usual = float(np.median(latest[-_CALL:]))
+        if usual < best + (_EXPLOSION - 1) * max(abs(best), least):  # nan is not less either
             return replace(state, best=min(state.best, state.latest))
         retreats = state.retreats + 1
         if retreats > _RETRIES:

@@ -262,10 +262,10 @@ def _point_statistics(points: Points) -> _Statistics:
     order = np.lexsort((*points.values.T, *points.positions.T))
     values = points.values[order].astype(np.float64)
     positions, group, counts = np.unique(points.positions[order], axis=0, return_inverse=True, return_counts=True)
-    if len(positions) < points.in_size + 2:
+    if len(positions) <= points.in_size:
         raise ValueError(
             f"positions has {len(positions)} distinct rows; the slopes in {points.in_size} coordinates need at least "
-            f"{points.in_size + 2}"
+            f"{points.in_size + 1}"
         )
     grouped = np.zeros((len(positions), points.out_size))
     np.add.at(grouped, group.ravel(), values)

@@ -195,12 +195,16 @@ def _render_chunk(
     if rule is None:
         return _evaluate(network, centers, derivative)
 
+    # The weights add up to 1: the mean is one value, plus that of the differences from it, whose rounding is that of the
+    # detail and not of an offset.
+    first, *others = rule[0][0], rule[0][1:], rule[1][1:]
+    start = _evaluate(network, centers + half_step * first, derivative)
+
     def add_node(total, node):
         offset, weight = node
-        return total + weight * _evaluate(network, centers + half_step * offset, derivative), None
+        return total + weight * (_evaluate(network, centers + half_step * offset, derivative) - start), None
 
-    like = eqx.filter_eval_shape(_evaluate, network, centers, derivative)
-    return jax.lax.scan(add_node, jnp.zeros(like.shape, like.dtype), rule)[0]
+    return start + jax.lax.scan(add_node, jnp.zeros_like(start), others)[0]
 
 
 def _evaluate(network: Network, x: Float[Array, "n in_size"], derivative: Derivative | None) -> Array:

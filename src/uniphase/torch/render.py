@@ -96,9 +96,13 @@ def _render_rows(model: nn.Module, rows: range, view: View, derivative: Derivati
     centers = frame_positions(indices, view.shape, middle, half_step)
     if view.offsets is None or view.weights is None:
         return _evaluate(model, centers, derivative)
-    nodes = zip(torch.tensor(view.offsets).to(device, dtype), view.weights.tolist(), strict=True)
-    parts = (weight * _evaluate(model, centers + half_step * offset, derivative) for offset, weight in nodes)
-    return functools.reduce(torch.add, parts)
+    offsets, weights = torch.tensor(view.offsets).to(device, dtype), view.weights.tolist()
+    # The weights add up to 1: the mean is one value, plus that of the differences from it, whose rounding is that of the
+    # detail and not of an offset.
+    start = _evaluate(model, centers + half_step * offsets[0], derivative)
+    nodes = zip(offsets[1:], weights[1:], strict=True)
+    parts = (weight * (_evaluate(model, centers + half_step * offset, derivative) - start) for offset, weight in nodes)
+    return start + functools.reduce(torch.add, parts, torch.zeros_like(start))
 
 
 def _evaluate(model: nn.Module, x: Tensor, derivative: Derivative | None) -> Tensor:
