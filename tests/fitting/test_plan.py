@@ -93,6 +93,16 @@ def test_a_constant_signal_is_known_before_the_first_step(value, sampling):
     assert result.metrics.mse < 0.1 * result.losses[0]
 
 
+@pytest.mark.parametrize("sampling", ["points", "averages"])
+def test_a_sample_that_stands_out_is_no_explosion(sampling):
+    """One batch of eight has all of the loss, and the first has none. (Warnings are errors here.)"""
+    values = np.zeros((16, 16, 1))
+    values[4, 9] = 1.0
+    result = fit(Grid(values, sampling=sampling), recipe=Recipe("muon", 0.0625, 0.001, 80, 32), seed=1, progress=False)
+    assert result.losses[0] < 0.1 * values.var() < 2 * values.var() < result.losses.max()
+    assert result.metrics.snr_db > 0
+
+
 def test_a_fit_that_keeps_diverging_says_so():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -309,11 +309,19 @@ def test_points_on_a_line_have_the_slope_along_it():
     assert np.isfinite(moments.structure_tensor).all()
 
 
+def test_three_points_have_the_slope_of_their_plane():
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    moments = estimate_moments(Points(corners, corners @ [2.0, 5.0]), epsilon=1e-12)
+    expected = np.outer([2, 5], [2, 5]) / np.var([0, 2, 5], ddof=1)
+    np.testing.assert_allclose(moments.structure_tensor, expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("positions", "message"),
     [
-        (np.zeros((10, 2)), r"positions has 1 distinct rows; the slopes in 2 coordinates need at least 4"),
-        (np.arange(3.0)[:, None] * [1, 2], r"positions has 3 distinct rows"),
+        (np.zeros((10, 2)), r"positions has 1 distinct rows; the slopes in 2 coordinates need at least 3"),
+        (np.arange(2.0)[:, None] * [1, 2], r"positions has 2 distinct rows"),
+        (np.arange(3.0)[:, None] * [1, 2], r"positions lie in fewer than 2 dimensions"),
         (np.arange(9.0)[:, None] * [1, 2], r"positions lie in fewer than 2 dimensions"),
         (np.arange(9.0)[:, None] * [1, 0], r"positions lie in fewer than 2 dimensions"),
     ],

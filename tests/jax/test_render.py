@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from uniphase.initialization.schemes import gelu, sm20, tanh_pe
+from uniphase.initialization.moments import prescribe_moments
+from uniphase.initialization.schemes import gelu, sm20, tanh_pe, uniform_phase
 from uniphase.jax.network import CoordinateMLP
 from uniphase.jax.render import grid_positions, render, render_domain
 from uniphase.signals.fields import Grid, axis_coordinates, grid_coordinates
@@ -253,6 +254,17 @@ def test_averages_over_cells(in_size, align):
     means = fine.reshape(*parts, -1).mean(axis=tuple(range(1, 2 * in_size, 2)), dtype=np.float64)
     # The midpoint rule is off by h²/24 of the second derivatives, which ω = 3 keeps below 100 per unit of a cell.
     np.testing.assert_allclose(found, means, rtol=0, atol=100 / (24 * many**2) + 1e-5)
+
+
+def test_an_average_is_as_fine_as_its_values():
+    """An offset is rounded once, and not with each of the 512 nodes."""
+    laws = (
+        uniform_phase(prescribe_moments(mean=mean, covariance=1.0, length_scale=[0.5] * 3), width=16, depth=1)
+        for mean in (16384.0, 0.0)
+    )
+    found, expected = (render(draw(law), (3, 3, 3), average=True, nodes=8) for law in laws)
+    unit = 2.0**-9  # of float32 between 16384 and 32768
+    np.testing.assert_allclose(found.astype(np.float64) - 16384, expected, rtol=0, atol=2 * unit)
 
 
 def test_an_average_over_small_cells_is_the_value():

@@ -3,7 +3,8 @@ import importlib
 import numpy as np
 import pytest
 
-from uniphase.initialization.schemes import sm20
+from uniphase.initialization.moments import prescribe_moments
+from uniphase.initialization.schemes import sm20, uniform_phase
 from uniphase.signals.fields import Grid, Points
 from uniphase.signals.metrics import evaluate
 
@@ -40,6 +41,18 @@ def test_derivatives_and_regions():
         found = render(model, (4, 6), extents=GRID.extents, region=region, derivative=name)
         expected = function(model, x).detach().numpy()
         np.testing.assert_allclose(found, expected.reshape(4, 6, *expected.shape[1:]), rtol=0, atol=1e-11)
+
+
+def test_an_average_is_as_fine_as_its_values():
+    """An offset is rounded once, and not with each of the 1,600 nodes."""
+    laws = (
+        uniform_phase(prescribe_moments(mean=mean, covariance=1.0, length_scale=[0.5] * 2), width=8, depth=1)
+        for mean in (16384.0, 0.0)
+    )
+    models = (CoordinateMLP(law, generator=torch.Generator().manual_seed(0)) for law in laws)
+    found, expected = (render(model, (3, 4), average=True, nodes=40) for model in models)
+    unit = 2.0**-9  # of float32 between 16384 and 32768
+    np.testing.assert_allclose(found.astype(np.float64) - 16384, expected, rtol=0, atol=2 * unit)
 
 
 def test_averages_are_means_over_cells():
