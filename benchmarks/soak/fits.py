@@ -156,7 +156,8 @@ def _complaint(field: Any, result: Any, finite: bool) -> str | None:
     variance = float(np.square(known - known.mean()).mean())
     few, largest = result.steps == STEPS, float(np.abs(known).max()) or 1.0
     # A constant is drawn with a spread of a thousandth of its value, or of 1 for zero, of which a few steps leave some.
-    rounding = (1e-4 if few and variance == 0 else 4 * float(np.finfo(np.float32).eps)) * largest
+    constant = variance <= (1e-12 * largest) ** 2
+    rounding = (1e-4 if few and constant else 4 * float(np.finfo(np.float32).eps)) * largest
     # After a few steps, each on some of the samples, a network knows the mean no better than these do.
     slack = 1.01 if few else 1.001
     if metrics.mse > slack * variance + rounding**2:
