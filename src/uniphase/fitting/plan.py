@@ -105,7 +105,7 @@ class FallingPlan:
 
     def review(self, good: State, state: State, losses: np.ndarray) -> State:
         """Back to the last good state with half the rate, if the loss exploded."""
-        latest = losses[: state.step]
+        latest = losses[: state.step][-_NOISY_STEPS:].astype(np.float64)  # whose sums and squares do not overflow
         state = replace(state, latest=_clear_mean(latest))
         least = _KNOWN if self.relative else abs(float(losses[0])) or math.inf
         best = min(state.best, 1.0 if self.relative else float(losses[0]))
@@ -154,11 +154,10 @@ class FallingPlan:
 
 
 def _clear_mean(losses: np.ndarray) -> float:
-    """The mean of the latest losses: of more of them where that of a few does not stand out from its scatter."""
-    more = losses[-_NOISY_STEPS:].astype(np.float64)  # whose squares do not overflow
-    few = more[-_CALL:]
+    """The mean of the last few losses, or of all where that does not stand out from its scatter."""
+    few = losses[-_CALL:]
     with np.errstate(invalid="ignore"):  # an infinite loss has no scatter; it has diverged, as NaN has
-        return float(few.mean() if few.mean() > few.std() else more.mean())
+        return float(few.mean() if few.mean() > few.std() else losses.mean())
 
 
 def _decibels(loss: float) -> float:
