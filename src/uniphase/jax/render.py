@@ -195,8 +195,8 @@ def _render_chunk(
     if rule is None:
         return _evaluate(network, centers, derivative)
 
-    # The weights add up to 1: the mean is one value, plus that of the differences from it, whose rounding is that of the
-    # detail and not of an offset.
+    # The weights add up to 1: the mean is one value, plus that of the differences from it, which are rounded like the
+    # detail and not like an offset.
     first, *others = rule[0][0], rule[0][1:], rule[1][1:]
     start = _evaluate(network, centers + half_step * first, derivative)
 

@@ -97,8 +97,8 @@ def _render_rows(model: nn.Module, rows: range, view: View, derivative: Derivati
     if view.offsets is None or view.weights is None:
         return _evaluate(model, centers, derivative)
     offsets, weights = torch.tensor(view.offsets).to(device, dtype), view.weights.tolist()
-    # The weights add up to 1: the mean is one value, plus that of the differences from it, whose rounding is that of the
-    # detail and not of an offset.
+    # The weights add up to 1: the mean is one value, plus that of the differences from it, which are rounded like the
+    # detail and not like an offset.
     start = _evaluate(model, centers + half_step * offsets[0], derivative)
     nodes = zip(offsets[1:], weights[1:], strict=True)
     parts = (weight * (_evaluate(model, centers + half_step * offset, derivative) - start) for offset, weight in nodes)
