@@ -107,9 +107,11 @@ class FallingPlan:
         """Back to the last good state with half the rate, if the loss exploded."""
         latest = losses[: state.step][-_NOISY_STEPS:].astype(np.float64)  # whose sums and squares do not overflow
         state = replace(state, latest=_clear_mean(latest))
-        least = _KNOWN if self.relative else abs(float(losses[0])) or math.inf
-        best = min(state.best, 1.0 if self.relative else float(losses[0]))
-        # Of a few samples that stand out, one batch has most of the loss and most have none; after an explosion all do.
+        first = float(losses[0])
+        least = _KNOWN if self.relative else abs(first) or math.inf
+        # Of a few samples that stand out, one batch has most of the loss, and others, such as the first, may have none;
+        # after an explosion most have much.
+        best = min(state.best, max(1.0, first) if self.relative else first)
         usual = float(np.median(latest[-_CALL:]))
         if usual < best + (_EXPLOSION - 1) * max(abs(best), least):  # nan is not less either
             return replace(state, best=min(state.best, state.latest))
