@@ -12,8 +12,6 @@ import numpy as np
 from .records import Part, Trial
 from .small_fits import PATIENCE, SIGNALS, Fits, fits, names, results, state
 
-AT_THE_END = "after the last result"
-
 
 @contextlib.contextmanager
 def trials() -> Iterator[Callable[[Sequence[int]], Iterator[Trial]]]:
@@ -38,9 +36,6 @@ def _trial(seed: int, small: Fits) -> Trial:
                 return Trial(seed, kind, "failed", f"ended before the kill: {failure}")
             return Trial(seed, kind, "ended before the kill")
         phases.append(_phase(kind, directory))
-        if phases[-1] == AT_THE_END:  # it is finished; to resume it would be refused
-            failure = small.difference(kind, directory)
-            return Trial(seed, kind, f"killed {AT_THE_END}" if failure is None else "failed", failure)
         if odd := [name for name in names(directory) if not _known(name, kind)]:
             return Trial(seed, kind, "failed", f"strays after a kill: {', '.join(odd)}")
     failure = small.resumed(kind, directory)
@@ -54,7 +49,7 @@ def _phase(kind: str, directory: Path) -> str:
     if any(name.startswith(".uniphase-") for name in there):
         return "while writing"
     if results(kind) <= there and state(kind) not in there:
-        return AT_THE_END
+        return "after the last result"
     if results(kind) & there:
         return "between results"
     return "between steps" if state(kind) in there else "before the first state"

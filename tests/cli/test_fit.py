@@ -263,6 +263,40 @@ def test_a_finished_fit_is_not_replaced_by_resume(here):
         prepare("camera", Options(**TINY), resume=True)
 
 
+def test_a_finished_fit_is_done_already(run, here):
+    arguments = ["fit", "camera", "--size", "16", "--eval-size", "16", *TINY_ARGUMENTS]
+    _, first, _ = run(*arguments, "--json")
+    written = (here / "camera.uniphase").stat().st_mtime_ns
+    code, out, err = run(*arguments, "--resume")
+    assert (code, err) == (0, "")
+    assert out.endswith("camera.uniphase: done already by the same command; without --resume, --force fits it again\n")
+    assert f"{json.loads(first)['train']['psnr_db']:.4g}" in out
+    code, out, _ = run(*arguments, "--resume", "--json")
+    assert (code, out) == (0, first)
+    assert (here / "camera.uniphase").stat().st_mtime_ns == written
+    code, _, err = run(*arguments, "--resume", "--seed", "1")
+    assert (code, "camera.uniphase: exists, but from another seed; pass --force" in err) == (1, True)
+
+
+@pytest.mark.parametrize("signals", [["camera"], ["camera", "brick"]])
+def test_a_fit_killed_before_its_picture_is_not_finished(run, here, monkeypatch, signals):
+    """A short one has not written a state. With `--resume`, it begins anew; what is not its own is kept."""
+    arguments = ["fit", *signals, "--size", "16", "--eval-size", "16", *TINY_ARGUMENTS]
+    with monkeypatch.context() as patch:
+        patch.setattr("uniphase.plots.preview.write_preview", interrupt)
+        assert run(*arguments)[0] == 130
+    assert names(here) == ["camera.uniphase"]
+    code, _, err = run(*arguments[:2], *arguments[1 + len(signals) :], "--resume", "--seed", "1")
+    assert (code, "camera.uniphase: exists, but from another seed; pass --force" in err) == (1, True)
+    assert run(*arguments, "--resume")[0] == 0
+    assert names(here) == sorted(f"{name}.{suffix}" for name in signals for suffix in ("fit.png", "uniphase"))
+    assert load_network("camera.uniphase").metrics is not None
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
 def test_seeds_that_numbers_of_32_bits_cannot_hold():
     for seed in (-1, 2**32):
         with pytest.raises(ValueError, match=f"seed is {seed}; it must lie between"):

@@ -73,13 +73,13 @@ class Stages(Watcher):
 
 
 def test_the_network_is_saved_before_it_is_measured(here):
-    """Whoever stops it then has lost no step, and is told where the network is."""
-    for stop, metrics in (("measuring", False), ("drawing", True)):
+    """Whoever stops it then has lost no step, and is told where the network is. Metrics say that it is finished."""
+    for stop in ("measuring", "drawing"):
         watcher = Stages(stop)
         with pytest.raises(KeyboardInterrupt, match=r"the network is in camera.uniphase"):
             run_job(prepare("camera", Options(**TINY, eval_size=16), force=True), watcher=watcher)
         saved = load_network("camera.uniphase")
-        assert (saved.metrics is not None, saved.training["steps"]) == (metrics, 20)
+        assert (saved.metrics, saved.training["steps"]) == (None, 20)
     assert list(dict.fromkeys(watcher.seen)) == ["compiling", "measuring", "comparing", "writing", "drawing"]
 
 

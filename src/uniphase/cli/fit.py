@@ -81,25 +81,27 @@ def fit(
     log
         Also write the progress to this CSV file, about twice a second: step, seconds, loss, SNR, rate and speed.
     resume
-        Continue a fit that was interrupted. The result is the same as without the interruption. Of several signals,
-        those that are finished are not fitted again.
+        Continue a fit that was interrupted. The result is the same as without the interruption. A signal whose fit is
+        finished is not fitted again.
     """
     if json:
         warnings.simplefilter("ignore", UserWarning)
     options = options or Options()
-    if len(signals) != 1:
-        from .fits import Settings, fit_signals
+    from .fits import Settings, fit_signals, look_ahead, may_replace
 
+    limits = {"seconds": seconds, "target_db": target_db}
+    settings = Settings(options, scheme, seed, **limits, bits=bits, output=output, resume=resume, force=force)
+    if len(signals) != 1:
         if log is not None:
             raise ValueError(f"log is {log}, but there are {len(signals)} signals; leave it out, or fit each alone")
-        limits = {"seconds": seconds, "target_db": target_db}
-        settings = Settings(options, scheme, seed, **limits, bits=bits, output=output, resume=resume, force=force)
         return fit_signals(signals, settings, json=json)
     from ..fitting.arguments import require_limits
     from .logs import require_log
     from .outputs import require_writable
 
     require_limits(seconds, target_db)
+    if resume and (done := look_ahead(signals[0], settings)):
+        return _print_done(done.summary, json)
     job = prepare(
         signals[0],
         options,
@@ -110,7 +112,7 @@ def fit(
         bits=bits,
         output=output,
         resume=resume,
-        force=force,
+        force=may_replace(signals[0], settings),
     )
     if log is not None:
         require_writable([Path(log)], signals[0], replace=resume or force)
@@ -169,6 +171,14 @@ def _print_result(job: "Job", result: "Fit", json: bool) -> None:
     if advice := _advice(job, result):
         print(advice)
     print(f"wrote {network} ({network.stat().st_size:,} bytes), {', '.join(map(str, others))}")
+
+
+def _print_done(found: dict[str, Any], json: bool) -> None:
+    """What was printed when the fit ended, but for its progress."""
+    if json:
+        return terminal.print_json(found)
+    terminal.print_metrics({name: found[name] for name in ("train", "test") if name in found})
+    print(f"\n{found['output']}: done already by the same command; without --resume, --force fits it again")
 
 
 def _advice(job: "Job", result: "Fit") -> str | None:

@@ -1,7 +1,7 @@
 """`uniphase fit` with several signals: one after the other, and one table of all.
 
 A signal that cannot be fitted does not end the others. With `--resume`, what was finished by the same command is not
-fitted again, and what was interrupted goes on.
+fitted again, and what was interrupted goes on. One that was killed before its first state was written begins anew.
 """
 
 import contextlib
@@ -118,7 +118,7 @@ def _require_distinct(signals: Sequence[str], output: str | None) -> None:
 
 def _fit_each(signals: Sequence[str], settings: Settings, *, quiet: bool) -> list[Finished | Failed]:
     """What can be known without a fit comes first, so that nobody waits hours to read of a misspelt name."""
-    endings = {signal: _attempt(_look_ahead, signal, settings) for signal in signals}
+    endings = {signal: _attempt(look_ahead, signal, settings) for signal in signals}
     for i, signal in enumerate(signals, 1):
         if endings[signal] is None:
             if not quiet:
@@ -142,39 +142,58 @@ def _attempt(work: Callable[..., Finished | None], signal: str, *arguments: Any)
         return Failed(signal, reason)
 
 
-def _look_ahead(signal: str, settings: Settings) -> Finished | None:
+def look_ahead(signal: str, settings: Settings) -> Finished | None:
     """Raise what is wrong before anything is loaded, and return what is done already."""
     from ..signals.datasets import require_signal
 
     require_signal(signal)
     outputs = name_outputs(signal, settings.output, sound=False)
-    if settings.resume and outputs.network.exists() and not outputs.state.exists():
-        differences = _differences(signal, outputs, settings)
-        if not differences:
+    left = _left(signal, outputs, settings) if settings.resume else None
+    if left is not None:
+        if not left.differences and left.finished:
             return _finished(signal, outputs, done_already=True)
-        if not settings.force:
+        if left.differences and not settings.force:
             raise FileExistsError(
-                f"{outputs.network}: exists, but from another {', '.join(differences)}; pass --force to replace it, or "
-                "another --output"
+                f"{outputs.network}: exists, but from another {', '.join(left.differences)}; pass --force to replace "
+                "it, or another --output"
             )
     with alone(outputs.network):
-        require_free(outputs, signal, resume=settings.resume, force=settings.force)
+        require_free(outputs, signal, resume=settings.resume, force=may_replace(signal, settings))
     return None
 
 
-def _differences(signal: str, outputs: Outputs, settings: Settings) -> list[str]:
-    """In what a finished network was made from something else than is asked for now."""
+def may_replace(signal: str, settings: Settings) -> bool:
+    """Whether files of the fit that exist may be replaced: if told so, or if a kill left them of this very fit."""
+    if settings.force or not settings.resume:
+        return settings.force
+    left = _left(signal, name_outputs(signal, settings.output, sound=False), settings)
+    return left is not None and not left.differences and not left.finished
+
+
+class _Left(NamedTuple):
+    """A network that a fit left without a state: in what it was made from something else, and whether to the end."""
+
+    differences: list[str]
+    finished: bool
+
+
+def _left(signal: str, outputs: Outputs, settings: Settings) -> _Left | None:
+    """What there is of an earlier fit, if it is not a state to go on from."""
     from ..storage.network_file import read_header
 
+    if outputs.state.exists() or not outputs.network.exists():
+        return None
     limits = {"seconds": settings.seconds, "target_db": settings.target_db}
     wanted = origin(signal, settings.scheme, settings.options, seed=settings.seed, **limits, bits=settings.bits)
-    found: dict[str, Any] = {}
+    header: dict[str, Any] = {}
     with contextlib.suppress(ValueError):  # no network at all
-        found = read_header(outputs.network).get("training", {})
+        header = read_header(outputs.network)
+    found = header.get("training", {})
     # A file is known by its hash: it may be named by another path.
     keys = ("sha256" if "sha256" in wanted else "signal", "scheme", "seed", "options")
     names = ("signal", "scheme", "seed", "options")
-    return [name for name, key in zip(names, keys, strict=True) if found.get(key) != wanted[key]]
+    differences = [name for name, key in zip(names, keys, strict=True) if found.get(key) != wanted[key]]
+    return _Left(differences, finished=header.get("metrics") is not None)  # they are written last
 
 
 def _fit_one(signal: str, settings: Settings, quiet: bool) -> Finished:
@@ -189,7 +208,7 @@ def _fit_one(signal: str, settings: Settings, quiet: bool) -> Finished:
         bits=settings.bits,
         output=settings.output,
         resume=settings.resume and interrupted,
-        force=settings.force,
+        force=may_replace(signal, settings),
     )
     with watching(job.subject.field, quiet=quiet) as watcher:
         run(job, seconds=settings.seconds, target_db=settings.target_db, watcher=watcher)

@@ -161,7 +161,7 @@ def _train(
 
 
 def _finish(job: "Job", result: "Fit", exact: "Fit", most: int, made_from: dict[str, Any], watcher: Watcher) -> "Fit":
-    """Measure the network, add the metrics to its file, and write and draw what it gives."""
+    """Measure the network, write and draw what it gives, and add the metrics to its file."""
     from ..fitting.result import kept
     from .measuring import measure
 
@@ -187,9 +187,10 @@ def _finish(job: "Job", result: "Fit", exact: "Fit", most: int, made_from: dict[
         **changes,
     )
     watcher.stage("writing")
+    _write_results(job, result, trained, watcher)
+    # At last: a network with metrics is of a fit that is finished.
     some = {} if whole else {"measured": trained.field.samples}
     result.save(job.outputs.network, training=made_from | some)
-    _write_results(job, result, trained, watcher)
     return result
 
 
