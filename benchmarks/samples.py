@@ -5,11 +5,13 @@ stopped at any time. The tables of the page are written between its marks `<!-- 
 """
 
 import argparse
+import contextlib
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -71,7 +73,8 @@ def run() -> None:
     for table, row, seed, measure in tasks():
         if (table, row, seed) not in done:
             print(f"{table}: {row}, seed {seed}", flush=True)
-            record = {"table": table, "row": row, "seed": seed, "metrics": measure()}
+            with TemporaryDirectory() as pictures, contextlib.chdir(pictures):  # which the examples draw
+                record = {"table": table, "row": row, "seed": seed, "metrics": measure()}
             with RECORDS.open("a") as file:
                 file.write(json.dumps(record) + "\n")
     for name, draw in (("samples.png", picture), ("slow-motion.png", slow_motion)):
