@@ -22,7 +22,7 @@ from .records import ROOT, Part, Trial
 
 RUNS, WORKERS = 6, 2
 # The longest that a sweep may take, however often it is killed, and the longest between two kills.
-PATIENCE, PAUSE = 600.0, 25.0
+PATIENCE, PAUSE = 600.0, 10.0
 
 
 def sweep_runs() -> list:
