@@ -156,9 +156,10 @@ class Cluster(contextlib.AbstractContextManager):
 
 
 def _descendants(pid: int) -> list[int]:
-    """The processes that a process started, and those that they started."""
+    """The processes that a process started, in any of its threads, and those that they started."""
     with contextlib.suppress(OSError):
-        mine = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        lists = [threads.read_text() for threads in Path(f"/proc/{pid}/task").glob("*/children")]
+        mine = [int(child) for words in lists for child in words.split()]
         return mine + [other for child in mine for other in _descendants(child)]
     return []
 
