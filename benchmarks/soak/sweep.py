@@ -187,5 +187,4 @@ def _records(store: Path) -> dict[str, object]:
     }
 
 
-# Of one to three kills each: 50 together.
-PART = Part("sweep", "a sweep on Dask, of which processes are killed one to three times", 25, 0.1, 3, trials)
+PART = Part("sweep", "a sweep on Dask, of which processes are killed up to three times", 50, 0.1, 3, trials)
