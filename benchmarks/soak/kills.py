@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .records import Part, Trial
-from .small_fits import PATIENCE, SIGNALS, Fits, fits, names, results, state
+from .small_fits import PATIENCE, SIGNALS, Fits, fits, is_finished, names, results, state
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def _phase(kind: str, directory: Path) -> str:
     there = names(directory)
     if any(name.startswith(".uniphase-") for name in there):
         return "while writing"
-    if results(kind) <= there and state(kind) not in there:
+    if is_finished(kind, directory):
         return "after the last result"
     if results(kind) & there:
         return "between results"

@@ -68,6 +68,11 @@ def names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
+def is_finished(kind: str, directory: Path) -> bool:
+    """Whether a fit left all of its results, and nothing else."""
+    return names(directory) == {SIGNALS[kind]} | results(kind)
+
+
 class Fits:
     """Fits in forked children, which share compiled programs, and the results of fits that nothing disturbed."""
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from .children import Ended, complaint
 from .records import Part, Trial
-from .small_fits import PATIENCE, SIGNALS, Fits, content, fits, names, results, state
+from .small_fits import PATIENCE, SIGNALS, Fits, content, fits, is_finished, names, results, state
 
 Scenario = Callable[[np.random.Generator, str, Fits], tuple[str, str | None]]
 
@@ -138,7 +138,7 @@ def _signalled(number: signal.Signals) -> Scenario:
             os.kill(pid, number)
         ended = wait(PATIENCE)
         # While Python exits, signals are no longer caught.
-        if ended.code == 0 or (ended.code == -number and _finished(kind, directory, old)):
+        if ended.code == 0 or (ended.code == -number and is_finished(kind, directory) and _all_new(directory, old)):
             return "ended before", small.difference(kind, directory)
         talk = _ended_in_a_line(ended, "interrupted") or _whole(kind, directory, ended, old)
         if talk or ended.code != 130:
@@ -214,10 +214,8 @@ def _older(kind: str, directory: Path) -> dict[str, bytes]:
     return old
 
 
-def _finished(kind: str, directory: Path, old: dict[str, bytes]) -> bool:
-    """Whether all results are there and new, and the state is gone."""
-    new = all((directory / name).read_bytes() != data for name, data in old.items())
-    return new and names(directory) == {SIGNALS[kind]} | results(kind)
+def _all_new(directory: Path, old: dict[str, bytes]) -> bool:
+    return all((directory / name).read_bytes() != data for name, data in old.items())
 
 
 def _whole(kind: str, directory: Path, ended: Ended, old: dict[str, bytes] | None = None) -> str | None:

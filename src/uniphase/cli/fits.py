@@ -158,7 +158,7 @@ def look_ahead(signal: str, settings: Settings) -> Finished | None:
                 "it, or another --output"
             )
     with alone(outputs.network):
-        require_free(outputs, signal, resume=settings.resume, force=may_replace(signal, settings))
+        require_free(outputs, signal, resume=settings.resume, force=settings.force or left is not None)
     return None
 
 
