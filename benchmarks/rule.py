@@ -30,7 +30,7 @@ from uniphase.fitting.loop import Checkpoint, State, Training
 from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
 from uniphase.jax.network import dtype_of
-from uniphase.recipe import CALM, DRAWS, Scales, Units
+from uniphase.recipe import CALM, DRAWS, HELD_RATE, Scales, Units
 from uniphase.training.averages import SampledAverages
 from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
@@ -76,14 +76,19 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class Variation:
-    """The default rule, with some of it changed. Factors multiply what the rule says."""
+    """The default rule, with some of it changed. Factors multiply what the rule says.
+
+    A `shape` other than the rule's falls from `default_rate`, whether the network can hold the signal or not. Where it
+    can, the first rate of the rule goes with the number of values for each hidden weight, to a `power`.
+    """
 
     rate: float = 1.0
     batch: float = 1.0
     width: float = 1.0
     widest: float = math.inf
     depth: int = 3
-    shape: str = "cosine"
+    shape: str = "rule"
+    power: float = 0.5
     final: float = FINAL
     output_scale: float = OUTPUT_SCALE
     frequencies: float = 1.0
@@ -106,9 +111,12 @@ def scaled(**changes: float) -> Variation:
     return Variation(scales=RULE_SCALES._replace(**changes))
 
 
+# One fall for all signals, which differs from the rule where the network can hold the samples.
+COSINE = Variation(shape="cosine")
 # The rule of version 0.2.0, but for the rate of small signals, which was down to half of this.
 PREVIOUS = Variation(
     widest=256,
+    shape="cosine",
     final=0.01,
     output_scale=1.0,
     samples="points",
@@ -122,9 +130,11 @@ CURVES: dict[str, list[Variation]] = {
     "growth at rate × 4": [Variation(), replace(scaled(growth=math.inf), rate=4.0), Variation(rate=4.0)],
     "momentum": [scaled(momentum=value) for value in (0.8, 0.9, 0.95, 0.98)],
     "batch": [Variation(batch=factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)],
-    "shape": [Variation(shape=name) for name in ("cosine", "linear", "squared", "constant", "warm-up")],
+    "shape": [Variation(), *(Variation(shape=name) for name in ("cosine", "linear", "squared", "constant", "warm-up"))],
     # From a higher peak, so that the sum of all rates is that of the cosine.
     "steeper": [Variation(), Variation(shape="cubed", rate=2.0), Variation(shape="fifth", rate=3.0)],
+    # One first rate for all, or one that is twice as large at four times the values for each weight, not at 16 times.
+    "load": [Variation(shape="exponential", rate=2.0), Variation(), Variation(power=1.0, rate=1.5)],
     "final": [Variation(final=share) for share in (0.1, 0.01, 0.001, 0.0001)],
     "input": [scaled(input=value) for value in (0.0, 0.05, 0.15, 0.5, 1.5)],
     "phase": [scaled(phase=value) for value in (0.0, 0.15, 0.5, 1.5)],
@@ -140,7 +150,7 @@ CURVES: dict[str, list[Variation]] = {
     "order": [Variation(order="random"), Variation()],
 }
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
-_COMMON = Variation(scheme="sm20", optimizer="adam", samples="points", order="random", scales=UNBOUNDED)
+_COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", order="random", scales=UNBOUNDED)
 _PAPER = replace(_COMMON, scheme="uniform-phase", output_scale=1.0)
 OWED = {
     "SIREN (ω = 30), Adam, constant rate, points": replace(_COMMON, shape="constant"),
@@ -149,8 +159,9 @@ OWED = {
     "SIREN (ω = 30), Muon, cosine, points": replace(_COMMON, optimizer="muon"),
     "uniform-phase, Muon, cosine, points": replace(_PAPER, optimizer="muon"),
     "… with bounded hidden weights": replace(_PAPER, optimizer="muon", scales=RULE_SCALES),
-    "… and a small output at the start": Variation(samples="points", order="random"),
-    "… and samples visited in turn": Variation(samples="points"),
+    "… and a small output at the start": Variation(shape="cosine", samples="points", order="random"),
+    "… and samples visited in turn": Variation(shape="cosine", samples="points"),
+    "… and a rate that falls exponentially where the network can hold the signal": Variation(samples="points"),
     "… and averages where the network can hold the signal: the rule": Variation(),
 }
 
@@ -175,14 +186,20 @@ def samples_of(variation: Variation, field: Any, moments: up.Moments) -> tuple[s
 
 
 def applies(variation: Variation, signal: Signal) -> bool:
-    """Whether a variation is another fit of a signal than the rule."""
-    if variation.samples is None and variation.calm == CALM:
+    """Whether a variation is another fit of a signal than the rule, and than the rule with a cosine."""
+    if (variation.shape, variation.power, variation.samples, variation.calm) == ("rule", 0.5, None, CALM):
         return True
     field, _ = fields_of(signal)
-    rule, samples = samples_of(variation, field, up.estimate_moments(field))
-    if samples == "points" and variation.calm != CALM:
+    moments = up.estimate_moments(field)
+    rule, samples = samples_of(variation, field, moments)
+    own = up.default_recipe(field, blueprint_of(Variation(), field, moments), draws=EVALUATIONS[samples])
+    if own.fall == "cosine" and variation.power != 0.5:
         return False
-    return rule != samples or replace(variation, samples=None) != Variation()
+    same = {"samples": None} if rule == samples else {}
+    same |= {"calm": CALM} if samples == "points" else {}
+    same |= {"shape": "rule"} if variation.shape == own.fall == "cosine" else {}
+    less = replace(variation, **same)
+    return less == variation or less not in (Variation(), COSINE)
 
 
 @dataclass(frozen=True)
@@ -198,11 +215,13 @@ class VariedRule:
 
 @dataclass(frozen=True)
 class ShapedPlan(FallingPlan):
-    """A rate that falls in one of several shapes."""
+    """A rate that falls in one of several shapes, or as the recipe says."""
 
-    shape: str = "cosine"
+    shape: str = "rule"
 
     def factors(self, state: State) -> np.ndarray:
+        if self.shape not in SHAPES:
+            return super().factors(state)
         shares = SHAPES[self.shape](np.minimum(1, (state.step + np.arange(self.most)) / self.recipe.steps))
         final = self.recipe.final_fraction
         return (state.rate_scale * self.recipe.learning_rate * (final + (1 - final) * shares)).astype(np.float32)
@@ -299,8 +318,12 @@ def recipe_of(
     batch = int(min(field.samples, max(1, variation.batch * own.batch)))
     cheaper = rule.batch * by_rule / (batch * draws) * (width / network.width) ** 2 * depth / variation.depth
     steps = max(10, round(work * cheaper * rule.steps))
-    rate = rule.learning_rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
-    return up.Recipe(rule.optimizer, variation.rate * rate, variation.final, steps, batch)
+    rate, fall = up.default_rate(network), own.fall if variation.shape == "rule" else "exponential"
+    if variation.shape == "rule" and own.fall == "exponential":
+        load = (own.learning_rate / rate / HELD_RATE) ** 2
+        rate *= HELD_RATE * load**variation.power
+    rate = rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
+    return up.Recipe(rule.optimizer, variation.rate * rate, variation.final, steps, batch, fall)
 
 
 def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
-from rule import CURVES, HERE, OWED, PREVIOUS, REPORT_RATES, SHARE, Variation, load_records
+from rule import COSINE, CURVES, HERE, OWED, PREVIOUS, REPORT_RATES, SHARE, Variation, load_records
 
 from signals import DEVELOPMENT, REPORT, Signal
 from uniphase.lab.tables import MISSING, Table, spread
@@ -115,7 +115,8 @@ def owed_table(records: list[dict[str, Any]]) -> Table:
     rows = []
     for name, variation in OWED.items():
         found = [gains(part, variation, SHARE, bounded(score)) for part in parts]
-        if replace(variation, samples=None) == Variation():  # and where the rule fits points too, it is the rule
+        if (less := replace(variation, samples=None)) in (Variation(), COSINE):  # the same where the rule fits points
+            found = [gains(part, less, SHARE, bounded(score)) | some for part, some in zip(parts, found, strict=True)]
             found = [gains(part, Variation(), SHARE) | some for part, some in zip(parts, found, strict=True)]
         if all(found):
             cells = (cell for some in found for cell in (f"{statistics.fmean(some.values()):+.2f}", str(len(some))))

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ FIELD = load("camera", size=24)
 
 
 def blueprint(depth: int, width: int = 16):
-    """All that the rule looks at is the roles of layers, which a blueprint has as well."""
+    """All that the rule looks at is the width and the roles of layers, which a blueprint has as well."""
     return uniform_phase(estimate_moments(FIELD), width=width, depth=depth)
 
 
@@ -34,13 +35,38 @@ def test_defaults_follow_from_the_signal():
     assert default_size(load("camera", size=128)) == (192, 3)
     assert default_size(FIELD) == (32, 3)
     assert default_size(Grid(np.arange(10.0)[:, None])) == (32, 3)
-    assert default_recipe(FIELD, blueprint(4)) == Recipe("muon", 0.05, 0.001, 400, 576)
+    assert default_recipe(FIELD, blueprint(4, width=8)) == Recipe("muon", 0.05, 0.001, 400, 576)
     photo = load("camera", size=128)  # 3.2 · 128 steps, rounded to tens
     assert default_recipe(photo, blueprint(3)) == Recipe("muon", 0.0625, 0.001, 410, 8192)
     assert default_recipe(photo, blueprint(3), draws=2).batch == 8192
     assert default_recipe(photo, blueprint(3), draws=4).batch == 4096  # of averages
     assert default_recipe(load("camera"), blueprint(3)) == Recipe("muon", 0.0625, 0.001, 1000, 8192)
     assert paper_recipe(FIELD) == Recipe("adam", 1e-4, 1.0, 3000, 576)
+
+
+def test_a_network_that_can_hold_its_samples():
+    """A hidden weight for each value: the rate goes with the root of their ratio, and falls exponentially."""
+    network = blueprint(4)  # 4 · 16² = 1024 hidden weights
+    held = default_recipe(FIELD, network)
+    assert held == Recipe("muon", 4 * 0.75 * 0.05, 0.001, 400, 576, "exponential")  # √(576 / 1024)
+    as_many = Points(np.zeros((1024, 1)), np.zeros((1024, 1)))
+    one_more = Points(np.zeros((1025, 1)), np.zeros((1025, 1)))
+    assert default_recipe(as_many, network) == replace(held, learning_rate=0.2, batch=1024)
+    assert default_recipe(one_more, network) == Recipe("muon", 0.05, 0.001, 400, 1025)
+    # what never gets quiet: averages by random positions, noise; and equations, which have no number of values
+    assert default_recipe(FIELD, network, draws=4) == Recipe("muon", 0.05, 0.001, 400, 576)
+    assert default_recipe(FIELD, network, noisy=True).fall == "cosine"
+    assert default_recipe(None, network).fall == "cosine"
+    assert default_recipe(FIELD, None).fall == "cosine"
+
+
+def test_rates_fall():
+    shares = np.array([0.0, 0.5, 1.0])
+    cosine = Recipe("muon", 2.0, 0.01, 10, 10)
+    np.testing.assert_allclose(cosine.rates(shares), [2.0, 1.01, 0.02], rtol=1e-12)  # float64 rounding, here and below
+    np.testing.assert_allclose(replace(cosine, fall="exponential").rates(shares), [2.0, 0.2, 0.02], rtol=1e-12)
+    for fall in ("cosine", "exponential"):
+        np.testing.assert_array_equal(Recipe("adam", 2.0, 1.0, 10, 10, fall).rates(shares), 2.0)
 
 
 def test_a_target_decides_the_size():

@@ -18,10 +18,14 @@ from .signals.complexity import cosine_energies
 from .signals.fields import Extent, Field, Grid, Points, Sampling
 
 Optimizer = Literal["muon", "adam", "given"]
+Fall = Literal["cosine", "exponential"]
 
 # The rate of a fit that ends at its noise, relative to others. Chosen on three photos (coins, chelsea and rocket of
 # scikit-image at 192 pixels, σ = 25/255, one seed): 2.4 to 2.9 dB more than with 1, and within 0.3 dB of 0.03.
 NOISY_RATE = 0.1
+# The first rate of a fit whose network can hold its samples, relative to others, is this times the root of the number
+# of values for each hidden weight: to pass through n values, P weights have to travel about √(n/P) each.
+HELD_RATE = 4.0
 # Samples of a step, if there are as many.
 BATCH = 8192
 # Positions in the cell of a sample whose average is fitted, in each step: two opposite pairs.
@@ -66,10 +70,10 @@ class Recipe:
     - `optimizer`: `"muon"`, in the units of the signal (`unit_muon`), plain `"adam"`, or `"given"`: the one that
         was passed to `fit`.
     - `learning_rate`: at the start.
-    - `final_fraction`: the rate at the end, to which it falls along a cosine, as a fraction of that at the start; 1
-        keeps it constant.
+    - `final_fraction`: the rate at the end, as a fraction of that at the start; 1 keeps it constant.
     - `steps`: the number of steps.
     - `batch`: samples per step; with all samples of the field, every step is a full batch.
+    - `fall`: how the rate falls: along half a `"cosine"`, or `"exponential"`, by the same factor in every step.
     """
 
     optimizer: Optimizer
@@ -77,13 +81,23 @@ class Recipe:
     final_fraction: float
     steps: int
     batch: int
+    fall: Fall = "cosine"
 
     def __post_init__(self):
         if self.optimizer not in get_args(Optimizer):
             raise ValueError(f"optimizer is {self.optimizer!r}; it must be 'muon' or 'adam'")
+        if self.fall not in get_args(Fall):
+            raise ValueError(f"fall is {self.fall!r}; it must be 'cosine' or 'exponential'")
         for name in ("learning_rate", "final_fraction", "steps", "batch"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+
+    def rates(self, share: np.ndarray) -> np.ndarray:
+        """The learning rates when shares of the fit from 0 to 1 are done."""
+        if self.fall == "exponential":
+            return self.learning_rate * self.final_fraction**share
+        cosine = (1 + np.cos(np.pi * share)) / 2
+        return self.learning_rate * (self.final_fraction + (1 - self.final_fraction) * cosine)
 
 
 def as_seed(seed: Any) -> int:
@@ -114,6 +128,9 @@ class Layered(Protocol):
 
     @property
     def layers(self) -> Any: ...
+
+    @property
+    def width(self) -> int: ...
 
 
 def default_size(field: Observed, target_db: float | None = None, seconds: float | None = None) -> tuple[int, int]:
@@ -276,7 +293,11 @@ def default_rate(network: Layered) -> float:
         default_rate(network)  # 0.05 at depth 4
         ```
     """
-    return 0.25 / (1 + sum(layer.role == "hidden" for layer in network.layers))
+    return 0.25 / (1 + _hidden_layers(network))
+
+
+def _hidden_layers(network: Layered) -> int:
+    return sum(layer.role == "hidden" for layer in network.layers)
 
 
 def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bool = False, draws: int = 1) -> Recipe:
@@ -285,6 +306,10 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     Muon in the units of the signal at `default_rate`, falling along a cosine to a thousandth, with 8,192 samples per
     step, or half as many averages over cells. The number of steps grows with the square root of the number of values,
     from 400 to 1,000.
+
+    Values at points that the network can hold, with a hidden weight for each, can be fitted ever closer: what is left
+    of the error follows the rate. There the rate falls exponentially, from 4 `default_rate` times the root of the
+    number of values for each hidden weight.
 
     **Arguments:**
 
@@ -303,7 +328,12 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     optimizer, rate = ("adam", 1e-3) if network is None else ("muon", default_rate(network))
     rate *= NOISY_RATE if noisy else 1.0
     steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 400, 1000)) / 10)
-    return Recipe(optimizer, rate, 0.001, steps, int(max(1, min(2 * BATCH // max(2, draws), samples))))
+    fall: Fall = "cosine"
+    weights = 0 if network is None else _hidden_layers(network) * network.width**2
+    if weights >= values and draws == 1 and not noisy:
+        rate *= HELD_RATE * math.sqrt(values / weights)
+        fall = "exponential"
+    return Recipe(optimizer, rate, 0.001, steps, int(max(1, min(2 * BATCH // max(2, draws), samples))), fall)
 
 
 def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:

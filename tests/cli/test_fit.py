@@ -13,6 +13,7 @@ from helpers.small import TINY, TINY_ARGUMENTS, names, write_sound
 from uniphase.cli.fit import prepare
 from uniphase.cli.options import Options
 from uniphase.jax.files import load_network
+from uniphase.recipe import Recipe
 
 
 def test_fit_in_words(camera_fit):
@@ -140,8 +141,8 @@ def test_a_network_that_cannot_hold_a_signal_says_what_would(run):
 def test_the_paper_in_one_option(run):
     code, out, _ = run("fit", "camera", "--size", "16", "--recipe", "paper", *TINY_ARGUMENTS, "--json")
     saved = load_network(json.loads(out)["output"])
-    recipe = {"optimizer": "adam", "learning_rate": 1e-4, "final_fraction": 1.0, "steps": 20, "batch": 256}
-    assert (code, saved.domain.align, saved.training["recipe"]) == (0, "corners", recipe)
+    recipe = Recipe("adam", learning_rate=1e-4, final_fraction=1.0, steps=20, batch=256)
+    assert (code, saved.domain.align, Recipe(**saved.training["recipe"])) == (0, "corners", recipe)
 
 
 def test_what_does_not_fit_into_memory_is_refused_with_what_would(run, here, monkeypatch):

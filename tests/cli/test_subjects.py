@@ -33,7 +33,9 @@ def test_what_is_not_chosen_follows_from_the_signal(here):
     width, depth = default_size(image.field)
     assert (blueprint.width, len(blueprint.layers)) == (width, depth + 2)
     assert recipe == default_recipe(image.field, blueprint, draws=4)  # the network can hold it: averages
-    assert follow("camera", Options(size=128, samples="points"))[2] == default_recipe(image.field, blueprint)
+    points = Options(size=128, samples="points")
+    assert follow("camera", points)[2] == default_recipe(image.field, blueprint)
+    assert follow("camera", replace(points, optimizer="adam"))[2].fall == "cosine"
     assert image.field.align == "centers"
     paper, blueprint, recipe = follow("camera", Options(size=16, recipe="paper"))
     assert (blueprint.width, len(blueprint.layers), paper.field.align) == (256, 13, "corners")

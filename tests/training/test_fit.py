@@ -60,19 +60,21 @@ def naive_fit(model, field, recipe, steps, seed=0):
         key = jax.random.split(jax.random.key(seed), 1)[0]
         indices = choose(key, field.samples, min(recipe.batch, field.samples), step)
         value, updates, state = naive_step(model, state, indices)
-        fall = (1 + np.cos(np.pi * step / recipe.steps)) / 2
-        rate = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
+        falling = recipe.final_fraction + (1 - recipe.final_fraction) * (1 + np.cos(np.pi * step / recipe.steps)) / 2
+        if recipe.fall == "exponential":
+            falling = math.exp(math.log(recipe.final_fraction) * step / recipe.steps)
+        rate = recipe.learning_rate * falling
         model = eqx.apply_updates(model, jax.tree.map(lambda u, rate=rate: -rate * u, updates))
         losses.append(float(value))
     return model, np.array(losses)
 
 
-@pytest.mark.parametrize("optimizer", ["muon", "adam"])
+@pytest.mark.parametrize(("optimizer", "fall"), [("muon", "cosine"), ("muon", "exponential"), ("adam", "cosine")])
 @pytest.mark.parametrize("batch", [100, 10**9])
-def test_fit_equals_its_definition(optimizer, batch, monkeypatch):
+def test_fit_equals_its_definition(optimizer, fall, batch, monkeypatch):
     """Blocks, the compiled loop and positions from indices against the plain loop, over a few steps."""
     monkeypatch.setattr("uniphase.training.sampling._BLOCK_CPU", 64 * network().width)
-    recipe = Recipe(optimizer, 0.01, 0.1, 12, batch)
+    recipe = Recipe(optimizer, 0.01, 0.1, 12, batch, fall)
     expected, losses = naive_fit(network(), FIELD, recipe, 12)
     result = fit(network(), FIELD, recipe=recipe)
     # float32 losses and weights, summed in another order; Adam's first steps magnify it where gradients are near zero

@@ -1,4 +1,4 @@
-"""The plan of a fit: a rate that falls along a cosine, progress, reasons to stop, and the guard against divergence."""
+"""The plan of a fit: a rate that falls, progress, reasons to stop, and the guard against divergence."""
 
 import dataclasses
 import math
@@ -67,7 +67,7 @@ class Diverged(RuntimeError):
 
 @dataclass(frozen=True)
 class FallingPlan:
-    """A rate that falls along a cosine with the share of steps or of time, and a guard against divergence."""
+    """A rate that falls with the share of steps or of time, and a guard against divergence."""
 
     recipe: Recipe
     seconds: float | None
@@ -99,9 +99,7 @@ class FallingPlan:
         share = (state.step + np.arange(self.most)) / recipe.steps
         if self.seconds is not None:
             share = np.maximum(share, state.seconds / self.seconds)
-        fall = (1 + np.cos(np.pi * np.minimum(share, 1.0))) / 2
-        rates = recipe.learning_rate * (recipe.final_fraction + (1 - recipe.final_fraction) * fall)
-        return np.float32(state.rate_scale) * rates.astype(np.float32)
+        return np.float32(state.rate_scale) * recipe.rates(np.minimum(share, 1.0)).astype(np.float32)
 
     def review(self, good: State, state: State, losses: np.ndarray) -> State:
         """Back to the last good state with half the rate, if the loss exploded."""

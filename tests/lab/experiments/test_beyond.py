@@ -26,6 +26,9 @@ def test_the_rule_is_part_of_the_identity():
     assert rule["sizes"][:2] == [[32, 3], [32, 3]]  # of 100 and 1,000 values
     assert rule["recipes"][0] == ["muon", 0.0625, 0.001, 400, 100]
     assert rule["scales"]["growth"] == 2.0
+    held = DefaultRun(audio.PROTOCOLS["quick"].signal).effective()["rule"]
+    assert held == rule | {"held": [4.0, "exponential"]}
+    assert DefaultRun(audio.PROTOCOLS["paper"].signal).effective()["rule"] == rule
 
 
 def test_tables_say_who_is_ahead(tmp_path):
