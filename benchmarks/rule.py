@@ -30,7 +30,7 @@ from uniphase.fitting.loop import Checkpoint, State, Training
 from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
 from uniphase.jax.network import dtype_of
-from uniphase.recipe import CALM, DRAWS, HELD_RATE, Scales, Units
+from uniphase.recipe import CALM, DRAWS, HELD_VALUES, Scales, Units
 from uniphase.training.averages import SampledAverages
 from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
@@ -63,6 +63,7 @@ FINAL = up.default_recipe(None, None).final_fraction
 # Evaluations of the network for each sample.
 EVALUATIONS = {"points": 1, "averages": DRAWS, "one pair, squared": 2, "independent": 2}
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
+POWER = 1 / 3
 REPORT_RATES = (0.5, 1.0, 2.0)
 # Curves, and what is owed to what, are measured with this share of the default's steps: with a quarter of them, smaller
 # batches and rates that fall later are better than they are with all.
@@ -79,7 +80,7 @@ class Variation:
     """The default rule, with some of it changed. Factors multiply what the rule says.
 
     A `shape` other than the rule's falls from `default_rate`, whether the network can hold the signal or not. Where it
-    can, the first rate of the rule goes with the number of values for each hidden weight, to a `power`.
+    can, the first rate of the rule goes with a `power` of the number of values.
     """
 
     rate: float = 1.0
@@ -88,7 +89,7 @@ class Variation:
     widest: float = math.inf
     depth: int = 3
     shape: str = "rule"
-    power: float = 0.5
+    power: float = POWER
     final: float = FINAL
     output_scale: float = OUTPUT_SCALE
     frequencies: float = 1.0
@@ -133,8 +134,9 @@ CURVES: dict[str, list[Variation]] = {
     "shape": [Variation(), *(Variation(shape=name) for name in ("cosine", "linear", "squared", "constant", "warm-up"))],
     # From a higher peak, so that the sum of all rates is that of the cosine.
     "steeper": [Variation(), Variation(shape="cubed", rate=2.0), Variation(shape="fifth", rate=3.0)],
-    # One first rate for all, or one that is twice as large at four times the values for each weight, not at 16 times.
-    "load": [Variation(shape="exponential", rate=2.0), Variation(), Variation(power=1.0, rate=1.5)],
+    # One first rate for all, or one that grows faster with the number of values.
+    "power": [Variation(power=0.0, rate=2.0), Variation(), Variation(power=0.5, rate=0.6)],
+    "exponential for all": [Variation(shape="exponential", rate=2.0), Variation()],
     "final": [Variation(final=share) for share in (0.1, 0.01, 0.001, 0.0001)],
     "input": [scaled(input=value) for value in (0.0, 0.05, 0.15, 0.5, 1.5)],
     "phase": [scaled(phase=value) for value in (0.0, 0.15, 0.5, 1.5)],
@@ -187,13 +189,13 @@ def samples_of(variation: Variation, field: Any, moments: up.Moments) -> tuple[s
 
 def applies(variation: Variation, signal: Signal) -> bool:
     """Whether a variation is another fit of a signal than the rule, and than the rule with a cosine."""
-    if (variation.shape, variation.power, variation.samples, variation.calm) == ("rule", 0.5, None, CALM):
+    if (variation.shape, variation.power, variation.samples, variation.calm) == ("rule", POWER, None, CALM):
         return True
     field, _ = fields_of(signal)
     moments = up.estimate_moments(field)
     rule, samples = samples_of(variation, field, moments)
     own = up.default_recipe(field, blueprint_of(Variation(), field, moments), draws=EVALUATIONS[samples])
-    if own.fall == "cosine" and variation.power != 0.5:
+    if own.fall == "cosine" and variation.power != POWER:
         return False
     same = {"samples": None} if rule == samples else {}
     same |= {"calm": CALM} if samples == "points" else {}
@@ -320,8 +322,8 @@ def recipe_of(
     steps = max(10, round(work * cheaper * rule.steps))
     rate, fall = up.default_rate(network), own.fall if variation.shape == "rule" else "exponential"
     if variation.shape == "rule" and own.fall == "exponential":
-        load = (own.learning_rate / rate / HELD_RATE) ** 2
-        rate *= HELD_RATE * load**variation.power
+        values = field.samples * field.out_size
+        rate = own.learning_rate * (values / HELD_VALUES) ** (variation.power - POWER)
     rate = rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
     return up.Recipe(rule.optimizer, variation.rate * rate, variation.final, steps, batch, fall)
 

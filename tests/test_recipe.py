@@ -14,6 +14,7 @@ from uniphase.recipe import (
     default_recipe,
     default_size,
     expected_snr,
+    held_rate,
     paper_recipe,
     size_to_hold,
 )
@@ -45,14 +46,14 @@ def test_defaults_follow_from_the_signal():
 
 
 def test_a_network_that_can_hold_its_samples():
-    """A hidden weight for each value: the rate goes with the root of their ratio, and falls exponentially."""
-    network = blueprint(4)  # 4 · 16² = 1024 hidden weights
-    held = default_recipe(FIELD, network)
-    assert held == Recipe("muon", 4 * 0.75 * 0.05, 0.001, 400, 576, "exponential")  # √(576 / 1024)
-    as_many = Points(np.zeros((1024, 1)), np.zeros((1024, 1)))
-    one_more = Points(np.zeros((1025, 1)), np.zeros((1025, 1)))
-    assert default_recipe(as_many, network) == replace(held, learning_rate=0.2, batch=1024)
-    assert default_recipe(one_more, network) == Recipe("muon", 0.05, 0.001, 400, 1025)
+    """A hidden weight for each value: the rate goes with the root of their number, and falls exponentially."""
+    network = blueprint(3, width=10)  # 3 · 10² = 300 hidden weights
+    as_many = Points(np.zeros((300, 1)), np.zeros((300, 1)))
+    one_more = Points(np.zeros((301, 1)), np.zeros((301, 1)))
+    assert default_recipe(as_many, network) == Recipe("muon", 0.5 * 0.0625, 0.001, 400, 300, "exponential")
+    assert default_recipe(one_more, network) == Recipe("muon", 0.0625, 0.001, 400, 301)
+    np.testing.assert_allclose([held_rate(values) for values in (300, 2_400, 10**6)], [0.5, 1.0, 4.0], rtol=1e-12)
+    network = blueprint(4)  # 1024 hidden weights
     # what never gets quiet: averages by random positions, noise; and equations, which have no number of values
     assert default_recipe(FIELD, network, draws=4) == Recipe("muon", 0.05, 0.001, 400, 576)
     assert default_recipe(FIELD, network, noisy=True).fall == "cosine"

@@ -23,9 +23,10 @@ Fall = Literal["cosine", "exponential"]
 # The rate of a fit that ends at its noise, relative to others. Chosen on three photos (coins, chelsea and rocket of
 # scikit-image at 192 pixels, σ = 25/255, one seed): 2.4 to 2.9 dB more than with 1, and within 0.3 dB of 0.03.
 NOISY_RATE = 0.1
-# The first rate of a fit whose network can hold its samples, relative to others, is this times the root of the number
-# of values for each hidden weight: to pass through n values, P weights have to travel about √(n/P) each.
-HELD_RATE = 4.0
+# A step moves all weights at once: the more values it has to serve, the less it moves each. Where the network can hold
+# all of them, the first rate is that of other fits at this number of values, grows with its cube root, and no further
+# than by this factor.
+HELD_VALUES, HELD_MOST = 2_400, 4.0
 # Samples of a step, if there are as many.
 BATCH = 8192
 # Positions in the cell of a sample whose average is fitted, in each step: two opposite pairs.
@@ -296,6 +297,17 @@ def default_rate(network: Layered) -> float:
     return 0.25 / (1 + _hidden_layers(network))
 
 
+def held_rate(values: int) -> float:
+    """The first rate of a fit that can pass through so many values, as a multiple of `default_rate`.
+
+    !!! example
+        ```python
+        held_rate(300)  # 0.5
+        ```
+    """
+    return min((values / HELD_VALUES) ** (1 / 3), HELD_MOST)
+
+
 def _hidden_layers(network: Layered) -> int:
     return sum(layer.role == "hidden" for layer in network.layers)
 
@@ -308,8 +320,8 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     from 400 to 1,000.
 
     Values at points that the network can hold, with a hidden weight for each, can be fitted ever closer: what is left
-    of the error follows the rate. There the rate falls exponentially, from 4 `default_rate` times the root of the
-    number of values for each hidden weight.
+    of the error follows the rate. There the rate falls exponentially, from a first one that grows with the number of
+    values: `held_rate` times `default_rate`.
 
     **Arguments:**
 
@@ -331,7 +343,7 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     fall: Fall = "cosine"
     weights = 0 if network is None else _hidden_layers(network) * network.width**2
     if weights >= values and draws == 1 and not noisy:
-        rate *= HELD_RATE * math.sqrt(values / weights)
+        rate *= held_rate(values)
         fall = "exponential"
     return Recipe(optimizer, rate, 0.001, steps, int(max(1, min(2 * BATCH // max(2, draws), samples))), fall)
 
