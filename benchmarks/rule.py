@@ -1,7 +1,8 @@
 """The default rule: what each of its constants does, and how it does without tuning.
 
     python benchmarks/rule.py curves     every constant, on the development set
-    python benchmarks/rule.py report     the rule and a grid of rates, on the report set
+    python benchmarks/rule.py rates      the rule and a grid of rates, on the development set, with all steps
+    python benchmarks/rule.py report     the same on the report set, and the rule of 0.2.0
     python benchmarks/rule.py owed       what is owed to what, on the report set
     python benchmarks/rule_page.py       docs/rule.md and its picture, from the records
 
@@ -335,9 +336,10 @@ def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float
             chosen = dict.fromkeys([Variation(), PREVIOUS, *(each for curve in CURVES.values() for each in curve)])
             quick = [signal for signal in DEVELOPMENT if signal.name not in LEFT_OUT]
             yield from ((signal, each, seed, SHARE) for each in chosen for signal in quick)
-        elif what == "report":
-            chosen = dict.fromkeys([Variation(), PREVIOUS, *(Variation(rate=factor) for factor in REPORT_RATES)])
-            yield from ((signal, each, seed, 1.0) for each in chosen for signal in REPORT)
+        elif what in ("rates", "report"):
+            signals, other = (REPORT, PREVIOUS) if what == "report" else (DEVELOPMENT, COSINE)
+            chosen = dict.fromkeys([Variation(), other, *(Variation(rate=factor) for factor in REPORT_RATES)])
+            yield from ((signal, each, seed, 1.0) for each in chosen for signal in signals)
         else:
             quick = [signal for signal in REPORT if signal.name not in LEFT_OUT]
             chosen = dict.fromkeys([Variation(), *OWED.values()])
@@ -364,7 +366,7 @@ def run(what: str, seeds: int, only: list[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("curves", "report", "owed"))
+    parser.add_argument("what", choices=("curves", "rates", "report", "owed"))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[], help="the names of some signals")
     options = parser.parse_args()

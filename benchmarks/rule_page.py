@@ -14,6 +14,7 @@ from signals import DEVELOPMENT, REPORT, Signal
 from uniphase.lab.tables import MISSING, Table, spread
 
 CEILING = 50.0
+FALLS = (COSINE, Variation())
 PAGE = HERE.parent / "docs" / "rule.md"
 
 
@@ -76,9 +77,10 @@ def curve_table(records: list[dict[str, Any]], constant: str) -> Table:
     return Table(constant, f"{constant}: gain over the rule, in dB", header, tuple(rows))
 
 
-def report_table(records: list[dict[str, Any]]) -> Table:
+def rates_table(records: list[dict[str, Any]], name: str, signals: tuple[Signal, ...]) -> Table:
+    """The rule beside other rates, with all of its steps."""
     rows = []
-    for signal in REPORT:
+    for signal in signals:
         of_signal = [record for record in records if record["signal"] == signal.name]
         by_rate = {factor: list(scores(of_signal, Variation(rate=factor), 1.0).values()) for factor in REPORT_RATES}
         if by_rate[1.0]:
@@ -91,7 +93,21 @@ def report_table(records: list[dict[str, Any]]) -> Table:
     rates = (f"rate × {factor:g}" for factor in REPORT_RATES)
     header = ("signal", "kind", "fitted", *rates, "rule below the best", "seeds")
     title = "SNR in dB of the fitted samples, and by rate of what was held back (where nothing was: of the fitted)"
-    return Table("report", title, header, tuple(rows))
+    return Table(name, title, header, tuple(rows))
+
+
+def falls_table(records: list[dict[str, Any]]) -> Table:
+    """The rule beside a cosine where it falls exponentially, with all of its steps."""
+    rows = []
+    for signal in DEVELOPMENT:
+        of_signal = [record for record in records if record["signal"] == signal.name]
+        shown = [list(scores(of_signal, each, 1.0, of).values()) for of in (fitted_snr, score) for each in FALLS]
+        if all(shown):
+            held_back = [record for record in of_signal if record["test_snr_db"] is not None]
+            cells = [spread(values, ".2f") for values in (shown if held_back else shown[:2])] + [MISSING] * 2
+            rows.append((signal.name, signal.kind, *cells[:4], str(min(map(len, shown)))))
+    header = ("signal", "kind", "fitted, cosine", "fitted, rule", "held back, cosine", "held back, rule", "seeds")
+    return Table("falls", "SNR in dB where the network can hold the points", header, tuple(rows))
 
 
 def previous_table(records: list[dict[str, Any]]) -> Table:
@@ -161,8 +177,13 @@ def write_page() -> None:
     development, report = of_set(records, DEVELOPMENT), of_set(records, REPORT)
     shown = "![The gain over the rule along every constant](rule.png)\n" if draw(development) else ""
     text = re.sub(r"(<!-- picture -->\n).*?(<!-- end -->)", rf"\1{shown}\2", text, flags=re.DOTALL)
-    tables = [curve_table(development, constant) for constant in CURVES] + [
-        make(report) for make in (report_table, previous_table, owed_table)
+    tables = [
+        falls_table(development),
+        *(curve_table(development, constant) for constant in CURVES),
+        rates_table(development, "rates", DEVELOPMENT),
+        rates_table(report, "report", REPORT),
+        previous_table(report),
+        owed_table(report),
     ]
     for table in tables:
         pattern = rf"(<!-- {re.escape(table.name)} -->\n).*?(<!-- end -->)"

@@ -36,7 +36,7 @@ def test_defaults_follow_from_the_signal():
     assert default_size(load("camera", size=128)) == (192, 3)
     assert default_size(FIELD) == (32, 3)
     assert default_size(Grid(np.arange(10.0)[:, None])) == (32, 3)
-    assert default_recipe(FIELD, blueprint(4, width=8)) == Recipe("muon", 0.05, 0.001, 400, 576)
+    assert default_recipe(FIELD, blueprint(4)) == Recipe("muon", 0.05, 0.001, 400, 576)
     photo = load("camera", size=128)  # 3.2 · 128 steps, rounded to tens
     assert default_recipe(photo, blueprint(3)) == Recipe("muon", 0.0625, 0.001, 410, 8192)
     assert default_recipe(photo, blueprint(3), draws=2).batch == 8192
@@ -46,19 +46,21 @@ def test_defaults_follow_from_the_signal():
 
 
 def test_a_network_that_can_hold_its_samples():
-    """A hidden weight for each value: the rate goes with the root of their number, and falls exponentially."""
-    network = blueprint(3, width=10)  # 3 · 10² = 300 hidden weights
-    as_many = Points(np.zeros((300, 1)), np.zeros((300, 1)))
-    one_more = Points(np.zeros((301, 1)), np.zeros((301, 1)))
-    assert default_recipe(as_many, network) == Recipe("muon", 0.5 * 0.0625, 0.001, 400, 300, "exponential")
-    assert default_recipe(one_more, network) == Recipe("muon", 0.0625, 0.001, 400, 301)
-    np.testing.assert_allclose([held_rate(values) for values in (300, 2_400, 10**6)], [0.5, 1.0, 4.0], rtol=1e-12)
-    network = blueprint(4)  # 1024 hidden weights
+    """A hidden weight for each of several batches: the rate goes with the root of their number, and exponentially."""
+    network = blueprint(3, width=60)  # 3 · 60² = 10,800 hidden weights
+    as_many, one_more = (Points(np.zeros((samples, 1)), np.zeros((samples, 1))) for samples in (10_800, 10_801))
+    held = default_recipe(as_many, network)
+    assert held == Recipe("muon", held_rate(10_800) * 0.0625, 0.001, 400, 8192, "exponential")
+    assert default_recipe(one_more, network) == Recipe("muon", 0.0625, 0.001, 400, 8192)
+    expected = [0.5, 1.0, 3.0, 4.0]
+    np.testing.assert_allclose([held_rate(n) for n in (300, 2_400, 64_800, 10**6)], expected, rtol=1e-12)  # rounding
+    one_batch, more = (Points(np.zeros((samples, 1)), np.zeros((samples, 1))) for samples in (8192, 8193))
+    assert [default_recipe(field, network).fall for field in (one_batch, more)] == ["cosine", "exponential"]
     # what never gets quiet: averages by random positions, noise; and equations, which have no number of values
-    assert default_recipe(FIELD, network, draws=4) == Recipe("muon", 0.05, 0.001, 400, 576)
-    assert default_recipe(FIELD, network, noisy=True).fall == "cosine"
+    assert default_recipe(as_many, network, draws=4).fall == "cosine"
+    assert default_recipe(as_many, network, noisy=True).fall == "cosine"
     assert default_recipe(None, network).fall == "cosine"
-    assert default_recipe(FIELD, None).fall == "cosine"
+    assert default_recipe(as_many, None).fall == "cosine"
 
 
 def test_rates_fall():

@@ -23,9 +23,8 @@ Fall = Literal["cosine", "exponential"]
 # The rate of a fit that ends at its noise, relative to others. Chosen on three photos (coins, chelsea and rocket of
 # scikit-image at 192 pixels, σ = 25/255, one seed): 2.4 to 2.9 dB more than with 1, and within 0.3 dB of 0.03.
 NOISY_RATE = 0.1
-# A step moves all weights at once: the more values it has to serve, the less it moves each. Where the network can hold
-# all of them, the first rate is that of other fits at this number of values, grows with its cube root, and no further
-# than by this factor.
+# Where the network can hold all values, in several batches, the first rate grows with the cube root of their number:
+# it would be that of other fits at this number of values, and is at most this multiple of it.
 HELD_VALUES, HELD_MOST = 2_400, 4.0
 # Samples of a step, if there are as many.
 BATCH = 8192
@@ -302,7 +301,7 @@ def held_rate(values: int) -> float:
 
     !!! example
         ```python
-        held_rate(300)  # 0.5
+        held_rate(64_800)  # 3.0
         ```
     """
     return min((values / HELD_VALUES) ** (1 / 3), HELD_MOST)
@@ -319,9 +318,9 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     step, or half as many averages over cells. The number of steps grows with the square root of the number of values,
     from 400 to 1,000.
 
-    Values at points that the network can hold, with a hidden weight for each, can be fitted ever closer: what is left
-    of the error follows the rate. There the rate falls exponentially, from a first one that grows with the number of
-    values: `held_rate` times `default_rate`.
+    Values at points that the network can hold, with a hidden weight for each, can be fitted ever closer. If they take
+    several batches, what is left of the error follows the rate: there it falls exponentially, from a first rate that
+    grows with the number of values, `held_rate` times `default_rate`.
 
     **Arguments:**
 
@@ -342,7 +341,7 @@ def default_recipe(field: Observed | None, network: Layered | None, *, noisy: bo
     steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 400, 1000)) / 10)
     fall: Fall = "cosine"
     weights = 0 if network is None else _hidden_layers(network) * network.width**2
-    if weights >= values and draws == 1 and not noisy:
+    if weights >= values and samples > BATCH and draws == 1 and not noisy:
         rate *= held_rate(values)
         fall = "exponential"
     return Recipe(optimizer, rate, 0.001, steps, int(max(1, min(2 * BATCH // max(2, draws), samples))), fall)
