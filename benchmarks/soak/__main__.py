@@ -20,7 +20,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.soak")
     parser.add_argument("--only", choices=[part.name for part in PARTS], help="one part, which gets all the time")
     parser.add_argument("--hours", type=float, default=float(os.environ.get("HOURS") or HOURS))
-    parser.add_argument("--seed", type=int, help="repeat this trial of one part, print how it ends, and keep a record")
+    parser.add_argument(
+        "--seed", type=int, nargs="+", help="repeat these trials of one part, print how each ends, and keep a record"
+    )
     parser.add_argument("--page", action="store_true", help="only write the page from the records")
     arguments = parser.parse_args()
     parts = [part for part in PARTS if arguments.only in (None, part.name)]
@@ -61,14 +63,15 @@ def soak(part: Part, seconds: float) -> int:
     return failed
 
 
-def repeat(part: Part, seed: int) -> int:
-    """Try one seed again."""
-    begun = time.monotonic()
+def repeat(part: Part, seeds: list[int]) -> int:
+    """Try some seeds again."""
+    begun, trials = time.monotonic(), []
     with part.trials() as attempt:
-        trials = list(attempt([seed]))
+        for trial in attempt(seeds):
+            ending = f"{trial.ending}: {trial.failure or 'as it should be'}"
+            print(f"{part.name} {trial.seed}: {trial.kind}, {ending}", flush=True)
+            trials.append(trial)
     append(Batch.of(part.name, trials, time.monotonic() - begun))
-    for trial in trials:
-        print(f"{part.name} {trial.seed}: {trial.kind}, {trial.ending}: {trial.failure or 'as it should be'}")
     return sum(trial.failure is not None for trial in trials)
 
 
