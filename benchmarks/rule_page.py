@@ -158,7 +158,7 @@ def draw(records: list[dict[str, Any]]) -> bool:
     for axis in axes.flat[len(run) :]:
         axis.remove()
     for axis, (constant, values) in zip(axes.flat, run.items(), strict=False):
-        names = [label(constant, variation) for variation in CURVES[constant]]
+        names = [label(constant, variation).replace(", ", "\n") for variation in CURVES[constant]]
         for signal in sorted(set().union(*values)):
             axis.plot(names, [each.get(signal, math.nan) for each in values], color="0.7", linewidth=0.8)
         axis.plot(names, [statistics.median(each.values()) if each else math.nan for each in values], "o-", color="C0")
