@@ -296,7 +296,7 @@ def default_rate(network: Layered) -> float:
     return 0.25 / (1 + _hidden_layers(network))
 
 
-def held_rate(values: int) -> float:
+def held_rate(values: float) -> float:
     """The first rate of a fit that can pass through so many values, as a multiple of `default_rate`.
 
     !!! example
