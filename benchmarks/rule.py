@@ -31,7 +31,7 @@ from uniphase.fitting.loop import Checkpoint, State, Training
 from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
 from uniphase.jax.network import dtype_of
-from uniphase.recipe import CALM, DRAWS, HELD_VALUES, Scales, Units
+from uniphase.recipe import CALM, DRAWS, Scales, Units
 from uniphase.training.averages import SampledAverages
 from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
@@ -64,7 +64,6 @@ FINAL = up.default_recipe(None, None).final_fraction
 # Evaluations of the network for each sample.
 EVALUATIONS = {"points": 1, "averages": DRAWS, "one pair, squared": 2, "independent": 2}
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-POWER = 1 / 3
 REPORT_RATES = (0.5, 1.0, 2.0)
 # Curves, and what is owed to what, are measured with this share of the default's steps: with a quarter of them, smaller
 # batches and rates that fall later are better than they are with all.
@@ -80,8 +79,7 @@ LEFT_OUT = (
 class Variation:
     """The default rule, with some of it changed. Factors multiply what the rule says.
 
-    A `shape` other than the rule's falls from `default_rate`, whether the network can hold the signal or not. Where it
-    can, the first rate of the rule goes with a `power` of the number of values.
+    A `shape` other than the rule's falls from `default_rate`, whether the network can hold the signal or not.
     """
 
     rate: float = 1.0
@@ -90,7 +88,6 @@ class Variation:
     widest: float = math.inf
     depth: int = 3
     shape: str = "rule"
-    power: float = POWER
     final: float = FINAL
     output_scale: float = OUTPUT_SCALE
     frequencies: float = 1.0
@@ -135,8 +132,6 @@ CURVES: dict[str, list[Variation]] = {
     "shape": [Variation(), *(Variation(shape=name) for name in ("cosine", "linear", "squared", "constant", "warm-up"))],
     # From a higher peak, so that the sum of all rates is that of the cosine.
     "steeper": [Variation(), Variation(shape="cubed", rate=2.0), Variation(shape="fifth", rate=3.0)],
-    # One first rate for all, or one that grows faster with the number of values.
-    "power": [Variation(power=0.0, rate=2.0), Variation(), Variation(power=0.5, rate=0.6)],
     "exponential for all": [Variation(shape="exponential", rate=2.0), Variation()],
     "final": [Variation(final=share) for share in (0.1, 0.01, 0.001, 0.0001)],
     "input": [scaled(input=value) for value in (0.0, 0.05, 0.15, 0.5, 1.5)],
@@ -188,16 +183,16 @@ def samples_of(variation: Variation, field: Any, moments: up.Moments) -> tuple[s
     return rule, rule if kept else variation.samples
 
 
-def applies(variation: Variation, signal: Signal) -> bool:
+def applies(variation: Variation, signal: Signal, work: float) -> bool:
     """Whether a variation is another fit of a signal than the rule, and than the rule with a cosine."""
-    if (variation.shape, variation.power, variation.samples, variation.calm) == ("rule", POWER, None, CALM):
+    if (variation.shape, variation.samples, variation.calm) == ("rule", None, CALM):
         return True
     field, _ = fields_of(signal)
     moments = up.estimate_moments(field)
     rule, samples = samples_of(variation, field, moments)
-    own = up.default_recipe(field, blueprint_of(Variation(), field, moments), draws=EVALUATIONS[samples])
-    if own.fall == "cosine" and variation.power != POWER:
-        return False
+    network, draws = blueprint_of(Variation(), field, moments), EVALUATIONS[samples]
+    steps = round(work * up.default_recipe(field, network, draws=draws).steps)
+    own = up.default_recipe(field, network, draws=draws, steps=steps)
     same = {"samples": None} if rule == samples else {}
     same |= {"calm": CALM} if samples == "points" else {}
     same |= {"shape": "rule"} if variation.shape == own.fall == "cosine" else {}
@@ -321,10 +316,10 @@ def recipe_of(
     batch = int(min(field.samples, max(1, variation.batch * own.batch)))
     cheaper = rule.batch * by_rule / (batch * draws) * (width / network.width) ** 2 * depth / variation.depth
     steps = max(10, round(work * cheaper * rule.steps))
-    rate, fall = up.default_rate(network), own.fall if variation.shape == "rule" else "exponential"
-    if variation.shape == "rule" and own.fall == "exponential":
-        values = field.samples * field.out_size
-        rate = own.learning_rate * (values / HELD_VALUES) ** (variation.power - POWER)
+    own = up.default_recipe(field, network, draws=draws, steps=max(1, round(steps * batch / own.batch)))  # equal visits
+    rate, fall = up.default_rate(network), "exponential"
+    if variation.shape == "rule":
+        rate, fall = own.learning_rate, own.fall
     rate = rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
     return up.Recipe(rule.optimizer, variation.rate * rate, variation.final, steps, batch, fall)
 
@@ -354,7 +349,7 @@ def run(what: str, seeds: int, only: list[str]) -> None:
     done = {(r["signal"], r["variation"], r["seed"], r["work"]) for r in load_records()}
     for signal, variation, seed, work in tasks(what, seeds):
         key = (signal.name, variation.name(), seed, work)
-        if key in done or (only and signal.name not in only) or not applies(variation, signal):
+        if key in done or (only and signal.name not in only) or not applies(variation, signal, work):
             continue
         found = measure(signal, variation, seed, work)
         done.add(key)

@@ -56,6 +56,9 @@ def test_a_network_that_can_hold_its_samples():
     np.testing.assert_allclose([held_rate(n) for n in (300, 2_400, 64_800, 10**6)], expected, rtol=1e-12)  # rounding
     one_batch, more = (Points(np.zeros((samples, 1)), np.zeros((samples, 1))) for samples in (8192, 8193))
     assert [default_recipe(field, network).fall for field in (one_batch, more)] == ["cosine", "exponential"]
+    # 32 visits of 10,800 samples, 8192 at a time, are 42.2 steps
+    assert [default_recipe(as_many, network, steps=n).fall for n in (42, 43)] == ["cosine", "exponential"]
+    assert default_recipe(as_many, network, steps=42) == Recipe("muon", 0.0625, 0.001, 42, 8192)
     # what never gets quiet: averages by random positions, noise; and equations, which have no number of values
     assert default_recipe(as_many, network, draws=4).fall == "cosine"
     assert default_recipe(as_many, network, noisy=True).fall == "cosine"

@@ -143,7 +143,8 @@ def choose_recipe(field: Field, network: Blueprint, options: Options, noise: flo
     """The recipe for the blueprint of a network, with the user's choices in place of the rule's entries."""
     if options.recipe == "default":
         averages = (options.samples or default_sampling(field, network.parameters)) == "averages"
-        recipe = default_recipe(field, network, noisy=noise > 0, draws=DRAWS if averages else 1)
+        draws = DRAWS if averages else 1
+        recipe = default_recipe(field, network, noisy=noise > 0, draws=draws, steps=options.steps)
     else:
         recipe = paper_recipe(field, steps=5000, learning_rate=5e-5) if is_sound(field) else paper_recipe(field)
     rate = options.lr

@@ -307,7 +307,7 @@ def _mover(
     chain, reason = (None, "") if optimizer is not None else _read(model)
     if recipe is None:
         draws = DRAWS if observed.sampling == "averages" else 1
-        recipe = default_recipe(observed.field, chain, noisy=observed.noise > 0, draws=draws)
+        recipe = default_recipe(observed.field, chain, noisy=observed.noise > 0, draws=draws, steps=steps)
     recipe = recipe if steps is None else replace(recipe, steps=steps)
     if optimizer is not None:
         return replace(recipe, optimizer="given", learning_rate=1.0, final_fraction=1.0), optimizer

@@ -351,7 +351,8 @@ def _recipe(
     layered = network if isinstance(network, CoordinateMLP) else None
     if recipe is None:
         draws = observed.draws if isinstance(observed, Averages) else 1
-        recipe = default_recipe(observed, layered, noisy=observed is not None and observed.noise > 0, draws=draws)
+        noisy = observed is not None and observed.noise > 0
+        recipe = default_recipe(observed, layered, noisy=noisy, draws=draws, steps=steps)
     if recipe.optimizer == "muon" and layered is None and optimizer is None:
         raise ValueError(
             f"recipe.optimizer is 'muon', which needs a CoordinateMLP; the network is a {type(network).__name__}. Pass "
