@@ -129,7 +129,7 @@ CURVES: dict[str, list[Variation]] = {
     "growth at rate × 4": [Variation(), replace(scaled(growth=math.inf), rate=4.0), Variation(rate=4.0)],
     "momentum": [scaled(momentum=value) for value in (0.8, 0.9, 0.95, 0.98)],
     "batch": [Variation(batch=factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)],
-    "shape": [Variation(), *(Variation(shape=name) for name in ("cosine", "linear", "squared", "constant", "warm-up"))],
+    "shape": [Variation(), *(Variation(shape=name) for name in ("linear", "squared", "constant", "warm-up"))],
     # From a higher peak, so that the sum of all rates is that of the cosine.
     "steeper": [Variation(), Variation(shape="cubed", rate=2.0), Variation(shape="fifth", rate=3.0)],
     "exponential for all": [Variation(shape="exponential", rate=2.0), Variation()],
