@@ -19,13 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from uniphase.recipe import BATCH
+
 from .children import scratch
 from .records import ROOT, Part, Trial
 
 # Fits that share a program, and steps of those that would take long.
 SHARED, STEPS = 5, 30
-# Numbers of a signal up to which every third fit has as many steps as it takes by default.
-SMALL = 3000
+# Every third fit of a signal of up to so many numbers, or of one that takes several batches and has no more than these,
+# has as many steps as it takes by default.
+SMALL, SEVERAL_BATCHES = 3_000, 50_000
 # Fits of one process. Each program takes a few of the memory maps that a process may have, about 65,000.
 FITS = 150
 # A fit that takes longer hangs.
@@ -123,7 +126,7 @@ def attempt(seed: int) -> Trial:
     from uniphase.fitting.plan import Diverged
 
     kind, field = draw_field(seed)
-    steps: dict[str, Any] = {} if field.values.size < SMALL and seed % 3 == 0 else {"steps": STEPS}
+    steps: dict[str, Any] = {} if seed % 3 == 0 and _is_quick(field) else {"steps": STEPS}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -141,6 +144,11 @@ def attempt(seed: int) -> Trial:
     return Trial(
         seed, kind.partition(",")[0], ending, None if failure is None else f"{_words(field)} {kind}: {failure}"
     )
+
+
+def _is_quick(field: Any) -> bool:
+    """Whether all steps of a fit take a minute at most."""
+    return field.values.size < (SEVERAL_BATCHES if field.samples > BATCH else SMALL)
 
 
 def _complaint(field: Any, result: Any, finite: bool) -> str | None:
