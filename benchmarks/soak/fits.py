@@ -147,7 +147,7 @@ def attempt(seed: int) -> Trial:
 
 
 def _is_quick(field: Any) -> bool:
-    """Whether all steps of a fit take a minute at most."""
+    """Whether all steps of a fit take one core two minutes at most."""
     return field.values.size < (SEVERAL_BATCHES if field.samples > BATCH else SMALL)
 
 
