@@ -26,8 +26,8 @@ from .records import ROOT, Part, Trial
 
 # Fits that share a program, and steps of those that would take long.
 SHARED, STEPS = 5, 30
-# Every third fit of a signal of up to so many numbers, or of one that takes several batches and has no more than these,
-# has as many steps as it takes by default.
+# Every third fit has as many steps as it takes by default, if its signal has fewer numbers than the first of these, or
+# than the second where its samples take several batches, as some things of the default rule are only done there.
 SMALL, SEVERAL_BATCHES = 3_000, 50_000
 # Fits of one process. Each program takes a few of the memory maps that a process may have, about 65,000.
 FITS = 150
