@@ -59,7 +59,6 @@ def test_a_network_that_can_hold_its_samples():
     # what never gets quiet: averages by random positions, noise; and equations, which have no number of values
     assert default_recipe(as_many, network, draws=4).fall == "cosine"
     assert default_recipe(as_many, network, noisy=True).fall == "cosine"
-    assert default_recipe(as_many, network, alone=False) == Recipe("muon", 0.0625, 0.001, 400, 8192)
     assert default_recipe(None, network).fall == "cosine"
     assert default_recipe(as_many, None).fall == "cosine"
 

@@ -312,7 +312,6 @@ def default_recipe(
     noisy: bool = False,
     draws: int = 1,
     steps: int | None = None,
-    alone: bool = True,
 ) -> Recipe:
     """The default recipe, which follows from the size of the signal.
 
@@ -332,7 +331,6 @@ def default_recipe(
         network would otherwise be left with the unrest of large ones.
     - `draws`: positions for each sample: 1 for values at points, `Averages.draws` for averages.
     - `steps`: another number of steps than that of the rule.
-    - `alone`: whether nothing else is fitted. Polyak's step is for a loss that can come to zero, as a sum need not.
 
     !!! example
         ```python
@@ -345,8 +343,7 @@ def default_recipe(
     steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 400, 1000)) / 10) if steps is None else steps
     batch = int(max(1, min(2 * BATCH // max(2, draws), samples)))
     weights = 0 if network is None else _hidden_layers(network) * network.width**2
-    converges = weights >= values and draws == 1 and alone and not noisy
-    if converges and batch < samples <= steps * batch / HELD_VISITS:
+    if weights >= values and batch < samples <= steps * batch / HELD_VISITS and draws == 1 and not noisy:
         return Recipe(optimizer, HELD_RATE * rate, 0.001, steps, batch, "exponential", polyak=True)
     return Recipe(optimizer, rate, 0.001, steps, batch)
 

@@ -12,7 +12,6 @@ from uniphase.initialization.blueprint import Blueprint
 from uniphase.initialization.moments import prescribe_moments
 from uniphase.initialization.schemes import uniform_phase
 from uniphase.recipe import Scales, default_rate
-from uniphase.signals.fields import Points
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
@@ -240,37 +239,6 @@ def test_a_closure_and_parameters_without_gradients():
     first = optimizer.step(closure)
     assert loss(model) < first
     assert torch.equal(model.layers[1].weight, before)
-
-
-def test_no_step_is_longer_than_polyaks():
-    """At a rate that is far too high, a fit to few samples converges with the bound, and does not without it."""
-    few = Points(FIELD.coordinates()[::19], FIELD.flat_values()[::19])
-    x, y = torch.tensor(few.positions), torch.tensor(few.values)
-
-    def end(polyak: bool) -> float:
-        generator = torch.Generator().manual_seed(0)
-        model = CoordinateMLP(uniform_phase(MOMENTS, width=16, depth=1), dtype=torch.float64, generator=generator)
-        optimizer = UnitMuon(model, few, MOMENTS, lr=1.0, polyak=polyak)
-
-        def closure():
-            optimizer.zero_grad()
-            value = (model(x) - y).square().mean()
-            value.backward()
-            return value
-
-        for _ in range(200):
-            last = optimizer.step(closure)
-        return last.item()
-
-    assert end(True) < 1e-6 < 1e-2 < end(False)
-
-
-def test_polyaks_step_needs_the_loss():
-    model = CoordinateMLP(uniform_phase(MOMENTS, width=8, depth=1), dtype=torch.float64)
-    optimizer = UnitMuon(model, FIELD, MOMENTS, polyak=True)
-    loss(model).backward()
-    with pytest.raises(ValueError, match=r"polyak needs the loss; call step\(closure\)"):
-        optimizer.step()
 
 
 @pytest.mark.parametrize(

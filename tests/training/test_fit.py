@@ -255,18 +255,6 @@ def test_a_plain_function_is_a_loss():
     assert again.losses[-10:].mean() < 0.5 * again.losses[:10].mean()
 
 
-def test_steps_are_no_longer_than_polyaks_where_the_loss_can_come_to_zero():
-    """A hidden weight for each of two batches of samples; and beside them a loss that stays below zero."""
-    x = np.linspace(-1, 1, 8193)[:, None]
-    points = Points(x, np.sin(3 * x))
-    model = CoordinateMLP(uniform_phase(estimate_moments(points), width=64, depth=3), key=jax.random.key(0))
-    alone = fit(model, points, steps=34)
-    assert (alone.recipe.fall, alone.recipe.polyak) == ("exponential", True)
-    together = fit(model, [Values(points), lambda network, key: jnp.mean(network.layers[0].bias) * 0 - 1], steps=34)
-    assert (together.recipe.fall, together.recipe.polyak) == ("cosine", False)
-    assert together.metrics.snr_db > 10
-
-
 def test_layers_of_different_widths_and_omegas_train_with_the_default_optimizer():
     plans = list(get_scheme("siren").blueprint(MOMENTS, width=16, depth=2).layers)
     sizes, omegas = [(24, 2), (32, 24), (8, 32), (1, 8)], [20.0, 3.0, 7.0, 1.0]

@@ -142,9 +142,9 @@ class UnitMuon(Optimizer):
             raise ValueError("polyak needs the loss; call step(closure) with a function that computes and returns it")
         layers = self.param_groups[0]
         rate, momentum = layers["lr"], Scales(**layers["scales"]).momentum
-        slope = sum(((each.gradient * steps[id(each)]).sum() for each in pieces), torch.zeros(())) / rate
+        slope = torch.stack([(each.gradient * steps[id(each)]).sum() for each in pieces]).sum() / rate
         state = cast(Any, self.state)["polyak"]
-        for name, now in (("loss", torch.as_tensor(loss).detach()), ("slope", slope)):
+        for name, now in (("loss", loss.detach()), ("slope", slope)):
             state[name] = momentum * state.get(name, 0.0) + (1 - momentum) * now
         longest = torch.where(state["slope"] > 0, state["loss"] / state["slope"], 0.0)
         return (longest / rate).clamp(max=1.0)

@@ -354,7 +354,8 @@ def _recipe(
     if recipe is None:
         draws = observed.draws if isinstance(observed, Averages) else 1
         noisy = observed is not None and observed.noise > 0
-        recipe = default_recipe(observed, layered, noisy=noisy, draws=draws, steps=steps, alone=alone)
+        recipe = default_recipe(observed, layered, noisy=noisy, draws=draws, steps=steps)
+        recipe = replace(recipe, polyak=recipe.polyak and alone)  # a sum of losses need not come to zero
     if recipe.optimizer == "muon" and layered is None and optimizer is None:
         raise ValueError(
             f"recipe.optimizer is 'muon', which needs a CoordinateMLP; the network is a {type(network).__name__}. Pass "
