@@ -35,7 +35,7 @@ from uniphase.recipe import CALM, DRAWS, Scales, Units
 from uniphase.training.averages import SampledAverages
 from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
-from uniphase.training.optimizers import as_arrays, muon_in_units, polyak
+from uniphase.training.optimizers import as_arrays, muon_in_units
 from uniphase.training.regions import Cells
 from uniphase.training.sampling import Samples
 from uniphase.training.step import CompiledSteps, Problem, initial_state, split_network
@@ -79,8 +79,7 @@ LEFT_OUT = (
 class Variation:
     """The default rule, with some of it changed. Factors multiply what the rule says.
 
-    A `shape` other than the rule's falls from `default_rate`, whether the network can hold the signal or not, and its
-    steps are not bounded. Where those of the rule are no longer than Polyak's, `polyak` multiplies that bound.
+    A `shape` other than the rule's falls from `default_rate`, whether the network can hold the signal or not.
     """
 
     rate: float = 1.0
@@ -95,7 +94,6 @@ class Variation:
     samples: str | None = None
     calm: float = CALM
     order: str = "in turn"
-    polyak: float = 1.0
     optimizer: str = "muon"
     scheme: str = "uniform-phase"
     scales: Scales = RULE_SCALES
@@ -114,8 +112,6 @@ def scaled(**changes: float) -> Variation:
 
 # One fall for all signals, which differs from the rule where the network can hold the samples.
 COSINE = Variation(shape="cosine")
-# An exponential fall alone there, from (values / 2,400)^⅓ times the rate of other fits, at most 4 times.
-CUBE_ROOT = Variation(shape="cube root")
 # The rule of version 0.2.0, but for the rate of small signals, which was down to half of this.
 PREVIOUS = Variation(
     widest=256,
@@ -151,8 +147,6 @@ CURVES: dict[str, list[Variation]] = {
     "calm": [Variation(calm=share) for share in (0.0, 0.25, 0.5, 1.0)],
     "order": [Variation(order="random"), Variation()],
 }
-# Where the network can hold several batches of points: no bound on steps, half and twice the rule's.
-BOUNDS = [Variation(polyak=factor) for factor in (math.inf, 0.5, 2.0)]
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
 _COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", order="random", scales=UNBOUNDED)
 _PAPER = replace(_COMMON, scheme="uniform-phase", output_scale=1.0)
@@ -191,7 +185,7 @@ def samples_of(variation: Variation, field: Any, moments: up.Moments) -> tuple[s
 
 def applies(variation: Variation, signal: Signal, work: float) -> bool:
     """Whether a variation is another fit of a signal than the rule, and than the rule with a cosine."""
-    if (variation.shape, variation.samples, variation.calm, variation.polyak) == ("rule", None, CALM, 1.0):
+    if (variation.shape, variation.samples, variation.calm) == ("rule", None, CALM):
         return True
     field, _ = fields_of(signal)
     moments = up.estimate_moments(field)
@@ -201,8 +195,7 @@ def applies(variation: Variation, signal: Signal, work: float) -> bool:
     own = up.default_recipe(field, network, draws=draws, steps=steps)
     same = {"samples": None} if rule == samples else {}
     same |= {"calm": CALM} if samples == "points" else {}
-    same |= {"shape": "rule"} if own.fall == "cosine" and variation.shape in ("cosine", "cube root") else {}
-    same |= {} if own.polyak else {"polyak": 1.0}
+    same |= {"shape": "rule"} if variation.shape == own.fall == "cosine" else {}
     less = replace(variation, **same)
     return less == variation or less not in (Variation(), COSINE)
 
@@ -212,22 +205,10 @@ class VariedRule:
     """The default optimizer with its constants as arrays, so that all variations share one program; or Adam."""
 
     optimizer: str
-    bound: float  # in Polyak's steps
 
     def build(self, network: Any, settings: Any) -> optax.GradientTransformation:
         direction = muon_in_units(network, *settings) if self.optimizer == "muon" else optax.scale_by_adam()
-        if self.bound < math.inf:
-            direction = longer(polyak(direction, settings[1].momentum), self.bound)
         return optax.chain(direction, optax.scale(-1.0))
-
-
-def longer(bounded: optax.GradientTransformationExtraArgs, factor: float) -> optax.GradientTransformationExtraArgs:
-    """Steps that are bounded by a multiple of Polyak's: his are in proportion to the loss."""
-
-    def update(updates, state, params=None, *, value, **extra):
-        return bounded.update(updates, state, params, value=factor * value, **extra)
-
-    return optax.GradientTransformationExtraArgs(bounded.init, update)  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True)
@@ -257,8 +238,7 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     constants: Any = [jax.numpy.asarray(value, np.float32) for value in variation.scales]
     settings = units, Scales(*constants)
     prepared = varied(prepare(term, dtype_of(network)), samples, variation)
-    optimizer = VariedRule(variation.optimizer, variation.polyak if recipe.polyak else math.inf)
-    problem = Problem((prepared,), frozen, static, settings, optimizer, recipe.batch)
+    problem = Problem((prepared,), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch)
     plan = ShapedPlan(recipe, None, None, 1.0, -math.inf, None, True, None, shape=variation.shape)
     losses = np.full(recipe.steps, np.nan, np.float32)
     training = Training(CompiledSteps(problem, seed), plan, losses, Checkpoint(None, math.inf, "", TreeFiles()))
@@ -337,13 +317,11 @@ def recipe_of(
     cheaper = rule.batch * by_rule / (batch * draws) * (width / network.width) ** 2 * depth / variation.depth
     steps = max(10, round(work * cheaper * rule.steps))
     own = up.default_recipe(field, network, draws=draws, steps=max(1, round(steps * batch / own.batch)))  # equal visits
-    rate, fall, bounded = up.default_rate(network), "exponential", False
-    if variation.shape == "cube root":
-        rate *= min((field.samples * field.out_size / 2_400) ** (1 / 3), 4.0)
+    rate, fall = up.default_rate(network), "exponential"
     if variation.shape == "rule":
-        rate, fall, bounded = own.learning_rate, own.fall, own.polyak
+        rate, fall = own.learning_rate, own.fall
     rate = rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
-    return up.Recipe(rule.optimizer, variation.rate * rate, variation.final, steps, batch, fall, bounded)
+    return up.Recipe(rule.optimizer, variation.rate * rate, variation.final, steps, batch, fall)
 
 
 def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float]]:
@@ -354,8 +332,8 @@ def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float
             quick = [signal for signal in DEVELOPMENT if signal.name not in LEFT_OUT]
             yield from ((signal, each, seed, SHARE) for each in chosen for signal in quick)
         elif what in ("rates", "report"):
-            signals, others = (REPORT, [PREVIOUS]) if what == "report" else (DEVELOPMENT, [COSINE, CUBE_ROOT, *BOUNDS])
-            chosen = dict.fromkeys([Variation(), *(Variation(rate=factor) for factor in REPORT_RATES), *others])
+            signals, other = (REPORT, PREVIOUS) if what == "report" else (DEVELOPMENT, COSINE)
+            chosen = dict.fromkeys([Variation(), other, *(Variation(rate=factor) for factor in REPORT_RATES)])
             yield from ((signal, each, seed, 1.0) for each in chosen for signal in signals)
         else:
             quick = [signal for signal in REPORT if signal.name not in LEFT_OUT]

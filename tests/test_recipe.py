@@ -14,6 +14,7 @@ from uniphase.recipe import (
     default_recipe,
     default_size,
     expected_snr,
+    held_rate,
     paper_recipe,
     size_to_hold,
 )
@@ -45,12 +46,14 @@ def test_defaults_follow_from_the_signal():
 
 
 def test_a_network_that_can_hold_its_samples():
-    """A hidden weight for each value of several batches: an exponential fall, and no step longer than Polyak's."""
+    """A hidden weight for each of several batches: the rate goes with the root of their number, and exponentially."""
     network = blueprint(3, width=60)  # 3 · 60² = 10,800 hidden weights
     as_many, one_more = (Points(np.zeros((samples, 1)), np.zeros((samples, 1))) for samples in (10_800, 10_801))
     held = default_recipe(as_many, network)
-    assert held == Recipe("muon", 6 * 0.0625, 0.001, 400, 8192, "exponential", polyak=True)
+    assert held == Recipe("muon", held_rate(10_800) * 0.0625, 0.001, 400, 8192, "exponential")
     assert default_recipe(one_more, network) == Recipe("muon", 0.0625, 0.001, 400, 8192)
+    expected = [0.5, 1.0, 3.0, 4.0]
+    np.testing.assert_allclose([held_rate(n) for n in (300, 2_400, 64_800, 10**6)], expected, rtol=1e-12)  # rounding
     one_batch, more = (Points(np.zeros((samples, 1)), np.zeros((samples, 1))) for samples in (8192, 8193))
     assert [default_recipe(field, network).fall for field in (one_batch, more)] == ["cosine", "exponential"]
     # 32 visits of 10,800 samples, 8192 at a time, are 42.2 steps
@@ -61,11 +64,6 @@ def test_a_network_that_can_hold_its_samples():
     assert default_recipe(as_many, network, noisy=True).fall == "cosine"
     assert default_recipe(None, network).fall == "cosine"
     assert default_recipe(as_many, None).fall == "cosine"
-
-
-def test_a_recipe_of_adam_has_no_bound():
-    with pytest.raises(ValueError, match="polyak is for the optimizer 'muon', and this is 'adam'"):
-        Recipe("adam", 1e-3, 1.0, 10, 10, polyak=True)
 
 
 def test_rates_fall():

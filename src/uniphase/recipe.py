@@ -23,9 +23,10 @@ Fall = Literal["cosine", "exponential"]
 # The rate of a fit that ends at its noise, relative to others. Chosen on three photos (coins, chelsea and rocket of
 # scikit-image at 192 pixels, σ = 25/255, one seed): 2.4 to 2.9 dB more than with 1, and within 0.3 dB of 0.03.
 NOISY_RATE = 0.1
-# Where the network can hold all values, in several batches: the first rate as a multiple of that of other fits, and how
-# often a fit has to visit each sample to get so far.
-HELD_RATE, HELD_VISITS = 6.0, 32
+# Where the network can hold all values, in several batches, the first rate grows with the cube root of their number:
+# it would be that of other fits at this number of values, and is at most this multiple of it. A fit that visits each
+# sample less often than this does not get so far.
+HELD_VALUES, HELD_MOST, HELD_VISITS = 2_400, 4.0, 32
 # Samples of a step, if there are as many.
 BATCH = 8192
 # Positions in the cell of a sample whose average is fitted, in each step: two opposite pairs.
@@ -74,8 +75,6 @@ class Recipe:
     - `steps`: the number of steps.
     - `batch`: samples per step; with all samples of the field, every step is a full batch.
     - `fall`: how the rate falls: along half a `"cosine"`, or `"exponential"`, by the same factor in every step.
-    - `polyak`: whether no step is longer than Polyak's: the loss divided by its slope along the step, both averaged as
-        the momentum is. For Muon, and networks that can pass through all samples, so that their loss can come to zero.
     """
 
     optimizer: Optimizer
@@ -84,7 +83,6 @@ class Recipe:
     steps: int
     batch: int
     fall: Fall = "cosine"
-    polyak: bool = False
 
     def __post_init__(self):
         if self.optimizer not in get_args(Optimizer):
@@ -94,8 +92,6 @@ class Recipe:
         for name in ("learning_rate", "final_fraction", "steps", "batch"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
-        if self.polyak and self.optimizer != "muon":
-            raise ValueError(f"polyak is for the optimizer 'muon', and this is {self.optimizer!r}; leave it out")
 
     def rates(self, share: np.ndarray) -> np.ndarray:
         """The learning rates when shares of the fit from 0 to 1 are done."""
@@ -301,6 +297,17 @@ def default_rate(network: Layered) -> float:
     return 0.25 / (1 + _hidden_layers(network))
 
 
+def held_rate(values: int | float) -> float:
+    """The first rate of a fit that can pass through so many values, as a multiple of `default_rate`.
+
+    !!! example
+        ```python
+        held_rate(64_800)  # 3.0
+        ```
+    """
+    return min((values / HELD_VALUES) ** (1 / 3), HELD_MOST)
+
+
 def _hidden_layers(network: Layered) -> int:
     return sum(layer.role == "hidden" for layer in network.layers)
 
@@ -320,8 +327,8 @@ def default_recipe(
     from 400 to 1,000.
 
     Values at points that the network can hold, with a hidden weight for each, can be fitted ever closer. If they take
-    several batches, and each is visited 32 times or more, what is left of the error follows the length of the steps.
-    There none is longer than Polyak's, and the rate falls exponentially, from 6 times `default_rate`.
+    several batches, and each is visited 32 times or more, what is left of the error follows the rate: there it falls
+    exponentially, from a first rate that grows with the number of values, `held_rate` times `default_rate`.
 
     **Arguments:**
 
@@ -342,10 +349,12 @@ def default_recipe(
     rate *= NOISY_RATE if noisy else 1.0
     steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 400, 1000)) / 10) if steps is None else steps
     batch = int(max(1, min(2 * BATCH // max(2, draws), samples)))
+    fall: Fall = "cosine"
     weights = 0 if network is None else _hidden_layers(network) * network.width**2
     if weights >= values and batch < samples <= steps * batch / HELD_VISITS and draws == 1 and not noisy:
-        return Recipe(optimizer, HELD_RATE * rate, 0.001, steps, batch, "exponential", polyak=True)
-    return Recipe(optimizer, rate, 0.001, steps, batch)
+        rate *= held_rate(values)
+        fall = "exponential"
+    return Recipe(optimizer, rate, 0.001, steps, batch, fall)
 
 
 def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:

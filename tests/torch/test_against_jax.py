@@ -204,7 +204,6 @@ def drawn_by_jax(term, batch: int, seed: int):
 FITS = {
     "default, all samples": (load("camera", size=12), Values, None, {}),
     "batches, missing samples, time": (holes(), Values, Recipe("muon", 0.02, 0.1, 20, 50), {"seconds": 1e9}),
-    "no longer than Polyak's": (holes(), Values, Recipe("muon", 0.2, 0.1, 20, 50, "exponential", polyak=True), {}),
     "averages": (load("camera", size=12), Averages, Recipe("muon", 0.02, 0.1, 20, 60), {}),
     "noise": (load("camera", size=12), functools.partial(Averages, noise=0.02), None, {}),
     "points, adam": (scattered(), Values, Recipe("adam", 1e-3, 0.1, 20, 70), {}),

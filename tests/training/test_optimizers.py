@@ -15,7 +15,7 @@ from uniphase.jax.network import CoordinateMLP
 from uniphase.jax.reading import arrays_of, read_layers
 from uniphase.recipe import Scales, default_rate
 from uniphase.signals.fields import Grid
-from uniphase.training.optimizers import _bounded, polyak, unit_muon
+from uniphase.training.optimizers import _bounded, unit_muon
 
 
 @pytest.fixture(autouse=True)
@@ -222,42 +222,3 @@ def test_a_factor_before_a_matrix_makes_its_steps_smaller_and_other_arrays_are_l
     assert not steps[30.0]["unused"].any()
     for (slow, _), (fast, _) in zip(steps[1.0]["layers"][:-1], steps[30.0]["layers"][:-1], strict=True):
         np.testing.assert_allclose(fast, slow / 30, rtol=1e-3, atol=1e-6)  # float32
-
-
-def descend(target, rate, steps=200, *, bounded=True):
-    """Steps of a constant length along the gradient of one equation of two in turn, which both have a solution at 0."""
-    equations = jnp.array([[1.0, 0.0], [1.0, 0.3]])
-    direction = optax.normalize_by_update_norm()
-    optimizer = polyak(direction, 0.9) if bounded else optax.with_extra_args_support(direction)
-
-    def step(number, carry):
-        x, state = carry
-        loss = lambda x: jnp.square(equations[number % 2] @ x) / 2 + target  # noqa: E731
-        value, gradient = jax.value_and_grad(loss)(x)
-        updates, state = optimizer.update(gradient, state, x, value=value, rate=rate)
-        return x - rate * updates, state
-
-    start = jnp.array([1.0, 1.0])
-    return jax.lax.fori_loop(0, steps, step, (start, optimizer.init(start)))[0]
-
-
-def test_no_step_is_longer_than_polyaks():
-    """With a solution of all equations it converges at any rate; steps of one length stay about that far away."""
-    for rate in (0.01, 1.0, 100.0):
-        assert float(jnp.abs(descend(0.0, rate, 2000)[0])) < 1e-4
-    assert float(jnp.linalg.norm(descend(0.0, 1.0, 2000, bounded=False))) > 0.1
-    assert float(jnp.linalg.norm(descend(1.0, 0.01, 2000))) < 0.05  # a loss that stays at 1 bounds nothing
-
-
-def test_the_first_step_is_polyaks():
-    """Averages of one value are that value; without a slope there is no step."""
-    x, gradient = jnp.zeros(2), jnp.array([3.0, 4.0])
-    for value, slope, rate, expected in (
-        (5.0, 1.0, 1.0, 0.2),
-        (5.0, 1.0, 0.1, 0.1),
-        (0.0, 0.0, 1.0, 0.0),
-        (5.0, -1.0, 1.0, 0.0),
-    ):
-        optimizer = polyak(optax.scale(slope), 0.9)
-        step, _ = optimizer.update(gradient, optimizer.init(x), x, value=jnp.float32(value), rate=rate)
-        np.testing.assert_allclose(rate * step, expected * slope * gradient, rtol=1e-6)  # float32 rounding

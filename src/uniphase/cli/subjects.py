@@ -149,7 +149,7 @@ def choose_recipe(field: Field, network: Blueprint, options: Options, noise: flo
         recipe = paper_recipe(field, steps=5000, learning_rate=5e-5) if is_sound(field) else paper_recipe(field)
     rate = options.lr
     if options.optimizer not in (None, recipe.optimizer):
-        recipe = dataclasses.replace(recipe, fall="cosine", polyak=False)
+        recipe = dataclasses.replace(recipe, fall="cosine")
         if rate is None:
             rate = default_rate(network) if options.optimizer == "muon" else 1e-3
     given = {"optimizer": options.optimizer, "learning_rate": rate, "steps": options.steps, "batch": options.batch}

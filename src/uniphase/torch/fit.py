@@ -310,12 +310,12 @@ def _mover(
         recipe = default_recipe(observed.field, chain, noisy=observed.noise > 0, draws=draws, steps=steps)
     recipe = recipe if steps is None else replace(recipe, steps=steps)
     if optimizer is not None:
-        return replace(recipe, optimizer="given", learning_rate=1.0, final_fraction=1.0, polyak=False), optimizer
+        return replace(recipe, optimizer="given", learning_rate=1.0, final_fraction=1.0), optimizer
     if recipe.optimizer == "adam":
         return recipe, torch.optim.Adam(trained, lr=1.0)
     if chain is None:
         raise ValueError(f"recipe.optimizer is 'muon', but {reason}. Or pass optimizer=, or a recipe with adam")
-    return recipe, UnitMuon(model, observed.field, observed.moments, lr=1.0, polyak=recipe.polyak)
+    return recipe, UnitMuon(model, observed.field, observed.moments, lr=1.0)
 
 
 def _require_optimizer(optimizer: Any, trained: list[nn.Parameter]) -> None:

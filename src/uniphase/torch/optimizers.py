@@ -2,8 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -51,9 +51,6 @@ class UnitMuon(Optimizer):
     - `moments`: of the signal. Default: estimated from the field. A problem without data has them prescribed.
     - `lr`: the rate. Default: `uniphase.default_rate`, 0.25 / (hidden layers + 1).
     - `scales`: the size of each kind of step, the bound and the momentum. Default: those of the default fit.
-    - `polyak`: take no step that is longer than Polyak's: the loss divided by its slope along the step, both averaged
-        as the momentum is. It is for models that can pass through all samples, so that their loss can come to zero:
-        such a fit converges by itself. `step` then needs a closure that returns the loss.
 
     !!! example
         ```python
@@ -79,7 +76,6 @@ class UnitMuon(Optimizer):
         *,
         lr: float | None = None,
         scales: Scales | None = None,
-        polyak: bool = False,
     ):
         chain = read_chain(model)
         lr = default_rate(chain) if lr is None else lr
@@ -90,7 +86,7 @@ class UnitMuon(Optimizer):
         require_sizes(chain, domain, moments)
         groups = unit_groups(chain, domain, moments)
         _warn_of_others(model, groups)
-        super().__init__(groups, {"lr": lr, "scales": (scales or Scales())._asdict(), "polyak": polyak})
+        super().__init__(groups, {"lr": lr, "scales": (scales or Scales())._asdict()})
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Train more parameters, by plain Adam.
@@ -130,24 +126,10 @@ class UnitMuon(Optimizer):
             steps[id(piece)] = piece.rate * _step(piece, gradient)
         if weight is not None and bias is not None:  # the phase of the center is what the bias moves
             steps[id(bias)] = steps[id(bias)] - steps[id(weight)] @ weight.units[0]
-        shorter = self._shorter(loss, pieces, steps) if self.param_groups[0]["polyak"] else 1.0
         for held, of_parameter in found:
-            spreads = [shorter * spread(steps[id(each)], each.part["index"], held.parameter) for each in of_parameter]
+            spreads = [spread(steps[id(each)], each.part["index"], held.parameter) for each in of_parameter]
             held.subtract_(spreads[0] if len(spreads) == 1 else torch.stack(spreads).sum(dim=0))
         return loss
-
-    def _shorter(self, loss: Any, pieces: Sequence["_Piece"], steps: Mapping[int, Tensor]) -> Tensor:
-        """The factor that makes a step no longer than Polyak's. JAX has the same, `polyak`, which explains it."""
-        if loss is None:
-            raise ValueError("polyak needs the loss; call step(closure) with a function that computes and returns it")
-        layers = self.param_groups[0]
-        rate, momentum = layers["lr"], Scales(**layers["scales"]).momentum
-        slope = torch.stack([(each.gradient * steps[id(each)]).sum() for each in pieces]).sum() / rate
-        state = cast(Any, self.state)["polyak"]
-        for name, now in (("loss", loss.detach()), ("slope", slope)):
-            state[name] = momentum * state.get(name, 0.0) + (1 - momentum) * now
-        longest = torch.where(state["slope"] > 0, state["loss"] / state["slope"], 0.0)
-        return (longest / rate).clamp(max=1.0)
 
     def _pieces(self, group: dict[str, Any]) -> Iterator[tuple[Held, list["_Piece"]]]:
         """The parameters of a group that have gradients, with what layers use of each."""

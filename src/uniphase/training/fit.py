@@ -53,7 +53,7 @@ from ..signals.paths import FilePath
 from .averages import Averages
 from .checkpoints import TreeFiles
 from .identity import identify
-from .optimizers import as_arrays, muon_in_units, polyak
+from .optimizers import as_arrays, muon_in_units
 from .result import Fit
 from .sampling import replicate
 from .step import CompiledSteps, Problem, initial_state, split_network
@@ -237,10 +237,10 @@ def _fit_network(
             _require_sizes(network, term)
     _require_test(network, test)
     _require_optimizer(optimizer)
-    recipe = _recipe(network, observed, recipe, optimizer, steps, alone=len(known) == 1)
+    recipe = _recipe(network, observed, recipe, optimizer, steps)
     dtype = dtype_of(network)
     parameters, frozen, static = replicate(split_network(network))
-    rule = RecipeRule(recipe.optimizer, optimizer, recipe.polyak)
+    rule = RecipeRule(recipe.optimizer, optimizer)
     settings = replicate(_units(network, known, moments, domain)) if recipe.optimizer == "muon" else None
     prepared = tuple(prepare(term, dtype) for term in known)
     problem = Problem(prepared, frozen, static, settings, rule, recipe.batch)
@@ -347,22 +347,19 @@ def _recipe(
     recipe: Recipe | None,
     optimizer: optax.GradientTransformation | None,
     steps: int | None,
-    *,
-    alone: bool,
 ) -> Recipe:
     layered = network if isinstance(network, CoordinateMLP) else None
     if recipe is None:
         draws = observed.draws if isinstance(observed, Averages) else 1
         noisy = observed is not None and observed.noise > 0
         recipe = default_recipe(observed, layered, noisy=noisy, draws=draws, steps=steps)
-        recipe = replace(recipe, polyak=recipe.polyak and alone)  # a sum of losses need not come to zero
     if recipe.optimizer == "muon" and layered is None and optimizer is None:
         raise ValueError(
             f"recipe.optimizer is 'muon', which needs a CoordinateMLP; the network is a {type(network).__name__}. Pass "
             "optimizer=, or a recipe with adam"
         )
     if optimizer is not None:
-        recipe = replace(recipe, optimizer="given", learning_rate=1.0, final_fraction=1.0, polyak=False)
+        recipe = replace(recipe, optimizer="given", learning_rate=1.0, final_fraction=1.0)
     return recipe if steps is None else replace(recipe, steps=steps)
 
 
@@ -388,13 +385,11 @@ class RecipeRule:
 
     name: Optimizer
     given: optax.GradientTransformation | None
-    polyak: bool = False
 
     def build(self, network: Any, settings: PyTree) -> optax.GradientTransformation:
         if self.given is not None:
             return self.given
         direction = muon_in_units(network, settings, Scales()) if self.name == "muon" else optax.scale_by_adam()
-        direction = polyak(direction, Scales().momentum) if self.polyak else direction
         return optax.chain(direction, optax.scale(-1.0))
 
 

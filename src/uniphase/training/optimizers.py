@@ -10,13 +10,13 @@ import functools
 import math
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, ArrayLike, PyTree
+from jaxtyping import PyTree
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
 from ..initialization.blueprint import Blueprint, LayerPlan
@@ -187,47 +187,6 @@ def muon_in_units(network: CoordinateMLP, units: Units, scales: Scales) -> optax
         partition,
         _first_layer(lambda w, b: (w, b - w @ units.center)),
     )
-
-
-class PolyakState(NamedTuple):
-    """The state of `polyak`: that of its direction, and averages of the loss and of its slope along the steps."""
-
-    direction: Any
-    loss: Array
-    slope: Array
-
-
-def polyak(direction: optax.GradientTransformation, momentum: ArrayLike) -> optax.GradientTransformationExtraArgs:
-    r"""The direction, made shorter where a step at the present rate would be longer than Polyak's.
-
-    With the loss $f$ and the direction $u$, Polyak's step is $f / ⟨∇f, u⟩$: by its slope, the loss would then be zero.
-    For a network that can pass through all samples it shrinks as the error does, so that a fit converges without a rate
-    that has to fall in time. Every batch has a loss and a slope of its own, so both are averaged over the steps that
-    the direction remembers. Where the loss does not fall along the direction, no step is taken.
-
-    **Arguments:**
-
-    - `direction`: of which a step is subtracted.
-    - `momentum`: the share of the averages that a step keeps.
-
-    ??? cite "Reference"
-        Loizou, Vaswani, Laradji and Lacoste-Julien, "Stochastic Polyak step-size for SGD", AISTATS 2021.
-    """
-
-    def init(params):
-        zero = jnp.zeros((), dtype_of(params))
-        return PolyakState(direction.init(params), zero, zero)
-
-    def update(updates, state, params=None, *, value, rate, **_):
-        steps, inner = direction.update(updates, state.direction, params)
-        # their bias is the same, and cancels
-        loss = momentum * state.loss + (1 - momentum) * value
-        slope = momentum * state.slope + (1 - momentum) * optax.tree.vdot(updates, steps)
-        longest = jnp.where(slope > 0, loss / jnp.where(slope > 0, slope, 1.0), 0.0)
-        shorter = jnp.minimum(1.0, longest / rate)
-        return jax.tree.map(lambda step: shorter * step, steps), PolyakState(inner, loss, slope)
-
-    return optax.GradientTransformationExtraArgs(init, update)  # pyright: ignore[reportArgumentType]
 
 
 def _first_layer(function) -> optax.GradientTransformation:

@@ -121,7 +121,7 @@ def _step(
             return loss_alone(problem, parameters, frozen, key, number)
 
         with jax.numpy_dtype_promotion("standard"):  # Optax's bias correction mixes integers and floats
-            extra = {"value": loss, "grad": gradients, "value_fn": value_fn, "rate": factor}
+            extra = {"value": loss, "grad": gradients, "value_fn": value_fn}
             updates, state = optimizer.update(gradients, state, parameters, **extra)
         moved = jax.tree.map(lambda a, u: a + factor.astype(a.dtype) * u, parameters, updates)
         return loss, moved, state
