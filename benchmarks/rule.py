@@ -3,6 +3,7 @@
     python benchmarks/rule.py curves     every constant, on the development set
     python benchmarks/rule.py rates      the rule and a grid of rates, on the development set, with all steps
     python benchmarks/rule.py report     the same on the report set, and the rule of 0.2.0
+    python benchmarks/rule.py held       other steps where the network can hold the points, on the development set
     python benchmarks/rule.py owed       what is owed to what, on the report set
     python benchmarks/rule_page.py       docs/rule.md and its picture, from the records
 
@@ -18,10 +19,11 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 
@@ -71,7 +73,7 @@ SHARE = 0.5
 # Signals of both sets that take longest, resemble others, or are fitted exactly by most variations.
 LEFT_OUT = (
     "sheet", "china", "chelsea", "noisy rocket", "sentence", "moon", "grass", "horse", "house", "box", "red noise",
-    "large sheet", "flower", "astronaut", "noisy coffee", "clock", "phantom",
+    "large sheet", "two pieces", "flower", "astronaut", "noisy coffee", "clock", "phantom",
 )  # fmt: skip
 
 
@@ -80,6 +82,8 @@ class Variation:
     """The default rule, with some of it changed. Factors multiply what the rule says.
 
     A `shape` other than the rule's falls from `default_rate`, whether the network can hold the signal or not.
+
+    `polyak` bounds the length of steps: a multiple of Polyak's. `hidden` multiplies the hidden weights at the start.
     """
 
     rate: float = 1.0
@@ -94,6 +98,8 @@ class Variation:
     samples: str | None = None
     calm: float = CALM
     order: str = "in turn"
+    polyak: float = math.inf
+    hidden: float = 1.0
     optimizer: str = "muon"
     scheme: str = "uniform-phase"
     scales: Scales = RULE_SCALES
@@ -147,6 +153,15 @@ CURVES: dict[str, list[Variation]] = {
     "calm": [Variation(calm=share) for share in (0.0, 0.25, 0.5, 1.0)],
     "order": [Variation(order="random"), Variation()],
 }
+# Signals that the network can hold in several batches of points, and what may be done with their steps.
+HELD = ("two pieces", "sentence", "numbers", "house", "red noise", "box")
+STEPS = [
+    Variation(polyak=1.0),
+    Variation(polyak=1.0, hidden=1.6),
+    Variation(hidden=1.6),
+    Variation(polyak=1.0, rate=2.0),
+    Variation(polyak=2.0),
+]
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
 _COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", order="random", scales=UNBOUNDED)
 _PAPER = replace(_COMMON, scheme="uniform-phase", output_scale=1.0)
@@ -205,10 +220,48 @@ class VariedRule:
     """The default optimizer with its constants as arrays, so that all variations share one program; or Adam."""
 
     optimizer: str
+    polyak: float = math.inf
 
     def build(self, network: Any, settings: Any) -> optax.GradientTransformation:
-        direction = muon_in_units(network, *settings) if self.optimizer == "muon" else optax.scale_by_adam()
+        *units, rates = settings
+        direction = muon_in_units(network, *units) if self.optimizer == "muon" else optax.scale_by_adam()
+        if self.polyak < math.inf:
+            direction = no_longer_than(self.polyak, direction, rates, units[1].momentum)
         return optax.chain(direction, optax.scale(-1.0))
+
+
+class PolyakState(NamedTuple):
+    """The state of the direction, the number of steps, and averages of the loss and of its slope along them."""
+
+    direction: Any
+    count: Any
+    loss: Any
+    slope: Any
+
+
+def no_longer_than(
+    multiple: float, direction: optax.GradientTransformation, rates: Any, momentum: Any
+) -> optax.GradientTransformationExtraArgs:
+    """The direction, shorter where a step is longer than a multiple of Polyak's: the loss divided by its slope along.
+
+    Loizou, Vaswani, Laradji and Lacoste-Julien, "Stochastic Polyak step-size for SGD", AISTATS 2021. Every batch has a
+    loss and a slope of its own, so both are averaged over the steps that the direction remembers.
+    """
+
+    def init(params):
+        zero = jnp.zeros((), dtype_of(params))
+        return PolyakState(direction.init(params), jnp.zeros((), np.int32), zero, zero)
+
+    def update(updates, state, params=None, *, value, **_):
+        steps, inner = direction.update(updates, state.direction, params)
+        # their bias is the same, and cancels
+        loss = momentum * state.loss + (1 - momentum) * value
+        slope = momentum * state.slope + (1 - momentum) * optax.tree.vdot(updates, steps)
+        longest = jnp.where(slope > 0, multiple * loss / jnp.where(slope > 0, slope, 1.0), 0.0)
+        shorter = jnp.minimum(1.0, longest / rates[state.count])
+        return jax.tree.map(lambda step: shorter * step, steps), PolyakState(inner, state.count + 1, loss, slope)
+
+    return optax.GradientTransformationExtraArgs(init, update)  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True)
@@ -230,15 +283,20 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     field, test = fields_of(signal)
     moments = up.estimate_moments(field)
     network = up.CoordinateMLP(blueprint_of(variation, field, moments), key=jax.random.key(seed))
+    hidden = lambda network: [layer.weight for layer in network.layers[1:-1]]  # noqa: E731
+    network = eqx.tree_at(hidden, network, [variation.hidden * weight for weight in hidden(network)])
     by_rule, samples = samples_of(variation, field, moments)
     recipe = recipe_of(variation, field, network, work, *(EVALUATIONS[kind] for kind in (by_rule, samples)))
     term = observe(field, "points" if samples == "points" else "averages", moments)
     trained, frozen, static = split_network(network)
     units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
-    constants: Any = [jax.numpy.asarray(value, np.float32) for value in variation.scales]
-    settings = units, Scales(*constants)
+    constants: Any = [jnp.asarray(value, np.float32) for value in variation.scales]
+    rates = recipe.rates(np.arange(recipe.steps) / recipe.steps)
+    settings = units, Scales(*constants), jnp.asarray(rates, np.float32)
     prepared = varied(prepare(term, dtype_of(network)), samples, variation)
-    problem = Problem((prepared,), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch)
+    problem = Problem(
+        (prepared,), frozen, static, settings, VariedRule(variation.optimizer, variation.polyak), recipe.batch
+    )
     plan = ShapedPlan(recipe, None, None, 1.0, -math.inf, None, True, None, shape=variation.shape)
     losses = np.full(recipe.steps, np.nan, np.float32)
     training = Training(CompiledSteps(problem, seed), plan, losses, Checkpoint(None, math.inf, "", TreeFiles()))
@@ -335,6 +393,9 @@ def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float
             signals, other = (REPORT, PREVIOUS) if what == "report" else (DEVELOPMENT, COSINE)
             chosen = dict.fromkeys([Variation(), other, *(Variation(rate=factor) for factor in REPORT_RATES)])
             yield from ((signal, each, seed, 1.0) for each in chosen for signal in signals)
+        elif what == "held":
+            held = [signal for signal in DEVELOPMENT if signal.name in HELD]
+            yield from ((signal, each, seed, 1.0) for each in [Variation(), *STEPS] for signal in held)
         else:
             quick = [signal for signal in REPORT if signal.name not in LEFT_OUT]
             chosen = dict.fromkeys([Variation(), *OWED.values()])
@@ -361,7 +422,7 @@ def run(what: str, seeds: int, only: list[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("curves", "rates", "report", "owed"))
+    parser.add_argument("what", choices=("curves", "rates", "held", "report", "owed"))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[], help="the names of some signals")
     options = parser.parse_args()

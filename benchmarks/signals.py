@@ -7,6 +7,7 @@ same at a higher resolution, or samples that were held back.
 
 import importlib.util
 import io
+import math
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,7 +62,8 @@ def sheet(photos: list[np.ndarray], shape: tuple[int, int] = (3000, 4000)) -> Pa
 
 def sound(samples: np.ndarray, rate: int, seconds: float = 3.0) -> Pair:
     """The first seconds of a sound."""
-    return up.audio(np.asarray(samples, np.float64)[: round(seconds * rate)], rate=rate), None
+    most = len(samples) if math.isinf(seconds) else round(seconds * rate)
+    return up.audio(np.asarray(samples, np.float64)[:most], rate=rate), None
 
 
 def speech(text: str, voice: str, seconds: float = 3.0) -> Pair:
@@ -84,6 +86,13 @@ def packaged_sound(name: str) -> Pair:
     """A sound of Pygame's examples."""
     samples, rate = soundfile.read(_packaged("pygame", "pygame") / "examples" / "data" / name)
     return sound(samples if samples.ndim == 1 else samples.mean(axis=1), rate)
+
+
+def pieces(*names: str) -> Pair:
+    """Sounds of Pygame's examples one after the other, whole, each at the same loudness."""
+    folder = _packaged("pygame", "pygame") / "examples" / "data"
+    read = [soundfile.read(folder / name) for name in names]
+    return sound(np.concatenate([samples / samples.std() for samples, _ in read]), read[0][1], seconds=math.inf)
 
 
 def noise(shape: tuple[int, ...], exponent: float, seed: int) -> Pair:
@@ -183,6 +192,7 @@ DEVELOPMENT = (
     Signal("grass", "texture", lambda: photo(skimage.data.grass())),
     Signal("horse", "drawing", lambda: photo(skimage.data.horse().astype(float))),
     Signal("house", "music", lambda: packaged_sound("house_lo.wav")),
+    Signal("two pieces", "music, long", lambda: pieces("house_lo.wav", "secosmic_lo.wav")),
     Signal("sentence", "speech", lambda: speech("She had your dark suit in greasy wash water all year.", "en-us")),
     Signal(
         "numbers",
