@@ -158,9 +158,7 @@ HELD = ("two pieces", "sentence", "numbers", "house", "red noise", "box")
 STEPS = [
     Variation(polyak=1.0),
     Variation(polyak=1.0, hidden=1.6),
-    Variation(hidden=1.6),
-    Variation(polyak=1.0, rate=2.0),
-    Variation(polyak=2.0),
+    Variation(polyak=1.0, hidden=1.6, rate=2.0),
 ]
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
 _COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", order="random", scales=UNBOUNDED)

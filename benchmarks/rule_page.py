@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
-from rule import COSINE, CURVES, HERE, OWED, PREVIOUS, REPORT_RATES, SHARE, Variation, load_records
+from rule import COSINE, CURVES, HELD, HERE, OWED, PREVIOUS, REPORT_RATES, SHARE, STEPS, Variation, load_records
 
 from signals import DEVELOPMENT, REPORT, Signal
 from uniphase.lab.tables import MISSING, Table, spread
@@ -110,6 +110,24 @@ def falls_table(records: list[dict[str, Any]]) -> Table:
     return Table("falls", "SNR in dB where the network can hold the points", header, tuple(rows))
 
 
+def held_table(records: list[dict[str, Any]]) -> Table:
+    """Other steps where the network can hold the points, with all of them: what was fitted, and what was held back."""
+    rows = []
+    for name in HELD:
+        of_signal = [record for record in records if record["signal"] == name]
+        tested = [record for record in of_signal if record["test_snr_db"] is not None]
+        cells, seeds = [], 0
+        for variation in (Variation(), *STEPS):
+            fitted = list(scores(of_signal, variation, 1.0, fitted_snr).values())
+            held_back = list(scores(tested, variation, 1.0).values())
+            cells.append(spread(fitted, ".1f") + (f" ({spread(held_back, '.1f')})" if held_back else ""))
+            seeds = max(seeds, len(fitted))
+        if seeds:
+            rows.append((name, *cells, str(seeds)))
+    header = ("signal", *(variation.name() for variation in (Variation(), *STEPS)), "seeds")
+    return Table("held", "SNR in dB of the fitted samples, and of what was held back", header, tuple(rows))
+
+
 def previous_table(records: list[dict[str, Any]]) -> Table:
     """The rule beside that of 0.2.0, which does as much work."""
     fitted = gains(records, PREVIOUS, 1.0, lambda record: record["train_psnr_db"])
@@ -179,6 +197,7 @@ def write_page() -> None:
     text = re.sub(r"(<!-- picture -->\n).*?(<!-- end -->)", rf"\1{shown}\2", text, flags=re.DOTALL)
     tables = [
         falls_table(development),
+        held_table(development),
         *(curve_table(development, constant) for constant in CURVES),
         rates_table(development, "rates", DEVELOPMENT),
         rates_table(report, "report", REPORT),
