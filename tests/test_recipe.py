@@ -161,3 +161,11 @@ def test_units_of_singular_signals(scale, channels):
     np.testing.assert_allclose(units.output_factor @ units.output_factor.T, covariance / 16, rtol=1e-9)  # rounding
     assert (units.offset > 0).all()
     assert uniform_phase(moments, width=32, depth=1).out_size == 3
+
+
+@pytest.mark.parametrize("direction", [[1.0, 0.0], [1.0, 2.0], [1e-9, 2e9]])
+def test_positions_on_a_line_have_no_units(direction):
+    """Moments may be given for positions that none can be estimated from."""
+    line = Points(np.linspace(0, 1, 50)[:, None] * direction, np.linspace(0, 1, 50))
+    with pytest.raises(ValueError, match="positions lie in fewer than 2 dimensions"):
+        Units.of(line, estimate_moments(FIELD), 32)
