@@ -7,7 +7,6 @@ same at a higher resolution, or samples that were held back.
 
 import importlib.util
 import io
-import math
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,8 +61,7 @@ def sheet(photos: list[np.ndarray], shape: tuple[int, int] = (3000, 4000)) -> Pa
 
 def sound(samples: np.ndarray, rate: int, seconds: float = 3.0) -> Pair:
     """The first seconds of a sound."""
-    most = len(samples) if math.isinf(seconds) else round(seconds * rate)
-    return up.audio(np.asarray(samples, np.float64)[:most], rate=rate), None
+    return up.audio(np.asarray(samples, np.float64)[: round(seconds * rate)], rate=rate), None
 
 
 def speech(text: str, voice: str, seconds: float = 3.0) -> Pair:
@@ -92,7 +90,7 @@ def pieces(*names: str) -> Pair:
     """Sounds of Pygame's examples one after the other, whole, each at the same loudness."""
     folder = _packaged("pygame", "pygame") / "examples" / "data"
     read = [soundfile.read(folder / name) for name in names]
-    return sound(np.concatenate([samples / samples.std() for samples, _ in read]), read[0][1], seconds=math.inf)
+    return up.audio(np.concatenate([samples / samples.std() for samples, _ in read]), rate=read[0][1]), None
 
 
 def noise(shape: tuple[int, ...], exponent: float, seed: int) -> Pair:

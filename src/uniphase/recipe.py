@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkab
 import numpy as np
 
 from .initialization.blueprint import Blueprint
-from .initialization.moments import Moments
+from .initialization.moments import Moments, require_dimensions
 from .initialization.schemes import get_scheme
 from .signals.complexity import cosine_energies
 from .signals.fields import Extent, Field, Grid, Points, Sampling
@@ -405,14 +405,7 @@ class Units(NamedTuple):
     def at(positions: tuple[np.ndarray, np.ndarray], moments: Moments, width: int) -> "Units":
         """`of`, from the mean and the covariance of the positions."""
         center, covariance = positions
-        std = np.sqrt(np.diag(covariance))
-        units = np.where(std > 0, std, 1.0)
-        spread = np.linalg.eigvalsh(covariance / np.outer(units, units))
-        if spread[0] <= 1e-12 * spread[-1]:  # rounding, as in the moments of scattered points
-            raise ValueError(
-                f"positions lie in fewer than {len(center)} dimensions (standard deviations {std.tolist()}); drop the "
-                "coordinates that are constant or a combination of others"
-            )
+        require_dimensions(covariance)
         return Units(
             center,
             np.linalg.cholesky(np.linalg.inv(covariance)),

@@ -277,16 +277,24 @@ def _point_statistics(points: Points) -> _Statistics:
     return values.mean(axis=0), np.atleast_2d(np.cov(values.T, ddof=1)), products, unscale.T @ noise @ unscale
 
 
+def require_dimensions(covariance: np.ndarray) -> None:
+    """Positions of this covariance lie on no line or plane, up to rounding."""
+    std = np.sqrt(np.diag(covariance))
+    units = np.where(std > 0, std, 1.0)
+    spread = np.linalg.eigvalsh(covariance / np.outer(units, units))
+    if spread[0] <= 1e-12 * spread[-1]:
+        raise ValueError(
+            f"positions lie in fewer than {len(std)} dimensions (standard deviations {std.tolist()}); drop the "
+            "coordinates that are constant or a combination of others"
+        )
+
+
 def _whiten(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions in units of their own spread, so that neighbourhoods do not depend on the units, and ∂scaled/∂x."""
     centered = positions - positions.mean(axis=0)
     units = np.where((std := centered.std(axis=0)) > 0, std, 1.0)
+    require_dimensions(np.atleast_2d(np.cov(centered.T, ddof=0)))
     spread, axes = np.linalg.eigh(np.atleast_2d(np.cov((centered / units).T)))
-    if spread[0] <= 1e-12 * spread[-1]:
-        raise ValueError(
-            f"positions lie in fewer than {positions.shape[1]} dimensions (standard deviations {std.tolist()}); "
-            "drop the coordinates that are constant or a combination of others"
-        )
     unscale = (axes / np.sqrt(spread)).T / units
     return centered @ unscale.T, unscale
 
