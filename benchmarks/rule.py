@@ -3,7 +3,7 @@
     python benchmarks/rule.py curves     every constant, on the development set
     python benchmarks/rule.py rates      the rule and a grid of rates, on the development set, with all steps
     python benchmarks/rule.py report     the same on the report set, and the rule of 0.2.0
-    python benchmarks/rule.py held       other steps where the network can hold the points, on the development set
+    python benchmarks/rule.py held       other falls where the network can hold the points, on the development set
     python benchmarks/rule.py owed       what is owed to what, on the report set
     python benchmarks/rule_page.py       docs/rule.md and its picture, from the records
 
@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -33,7 +33,7 @@ from uniphase.fitting.loop import Checkpoint, State, Training
 from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
 from uniphase.jax.network import dtype_of
-from uniphase.recipe import CALM, DRAWS, Scales, Units
+from uniphase.recipe import CALM, DRAWS, FINAL, HELD_RATE, HELD_TENFOLD, Scales, Units
 from uniphase.training.averages import SampledAverages
 from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
@@ -62,7 +62,6 @@ SHAPES = {
 }
 RULE_SCALES = Scales()
 UNBOUNDED = Scales(growth=math.inf)
-FINAL = up.default_recipe(None, None).final_fraction
 # Evaluations of the network for each sample.
 EVALUATIONS = {"points": 1, "averages": DRAWS, "one pair, squared": 2, "independent": 2}
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -81,9 +80,9 @@ LEFT_OUT = (
 class Variation:
     """The default rule, with some of it changed. Factors multiply what the rule says.
 
-    A `shape` other than the rule's falls from `default_rate`, whether the network can hold the signal or not.
-
-    `polyak` bounds the length of steps: a multiple of Polyak's. `hidden` multiplies the hidden weights at the start.
+    A `shape` other than the rule's falls from `default_rate` to `final`, whether the network can hold the signal or
+    not; "as held" as if it could. Where the rule falls exponentially, the variation does so by `fall` times as many
+    orders of magnitude.
     """
 
     rate: float = 1.0
@@ -93,13 +92,12 @@ class Variation:
     depth: int = 3
     shape: str = "rule"
     final: float = FINAL
+    fall: float = 1.0
     output_scale: float = OUTPUT_SCALE
     frequencies: float = 1.0
     samples: str | None = None
     calm: float = CALM
     order: str = "in turn"
-    polyak: float = math.inf
-    hidden: float = 1.0
     optimizer: str = "muon"
     scheme: str = "uniform-phase"
     scales: Scales = RULE_SCALES
@@ -153,13 +151,11 @@ CURVES: dict[str, list[Variation]] = {
     "calm": [Variation(calm=share) for share in (0.0, 0.25, 0.5, 1.0)],
     "order": [Variation(order="random"), Variation()],
 }
-# Signals that the network can hold in several batches of points, and what may be done with their steps.
-HELD = ("two pieces", "sentence", "numbers", "house", "red noise", "box")
-STEPS = [
-    Variation(polyak=1.0),
-    Variation(polyak=1.0, hidden=1.6),
-    Variation(polyak=1.0, hidden=1.6, rate=2.0),
-]
+# Signals that the network can hold in several batches of points, and orders of magnitude for the fall of their rate.
+HELD = ("numbers", "two pieces", "sentence", "house", "bodies", "anatomy", "box", "dots", "red noise")
+FALLS = [Variation(fall=factor) for factor in (0.6, 0.8, 1.0, 1.2, 1.4)]
+# With these shares of its steps the rate of one of them falls either way.
+EITHER_WAY, EITHER_SHARES = (COSINE, Variation(shape="as held")), (0.72, 0.9, 1.0)
 # From what is common to the rule, one change at a time. The paper's initialization has the output scale 1.
 _COMMON = Variation(scheme="sm20", optimizer="adam", shape="cosine", samples="points", order="random", scales=UNBOUNDED)
 _PAPER = replace(_COMMON, scheme="uniform-phase", output_scale=1.0)
@@ -209,6 +205,8 @@ def applies(variation: Variation, signal: Signal, work: float) -> bool:
     same = {"samples": None} if rule == samples else {}
     same |= {"calm": CALM} if samples == "points" else {}
     same |= {"shape": "rule"} if variation.shape == own.fall == "cosine" else {}
+    same |= {"shape": "rule"} if (variation.shape, own.fall) == ("as held", "exponential") else {}
+    same |= {"fall": 1.0} if own.fall == "cosine" else {}
     less = replace(variation, **same)
     return less == variation or less not in (Variation(), COSINE)
 
@@ -218,48 +216,10 @@ class VariedRule:
     """The default optimizer with its constants as arrays, so that all variations share one program; or Adam."""
 
     optimizer: str
-    polyak: float = math.inf
 
     def build(self, network: Any, settings: Any) -> optax.GradientTransformation:
-        *units, rates = settings
-        direction = muon_in_units(network, *units) if self.optimizer == "muon" else optax.scale_by_adam()
-        if self.polyak < math.inf:
-            direction = no_longer_than(self.polyak, direction, rates, units[1].momentum)
+        direction = muon_in_units(network, *settings) if self.optimizer == "muon" else optax.scale_by_adam()
         return optax.chain(direction, optax.scale(-1.0))
-
-
-class PolyakState(NamedTuple):
-    """The state of the direction, the number of steps, and averages of the loss and of its slope along them."""
-
-    direction: Any
-    count: Any
-    loss: Any
-    slope: Any
-
-
-def no_longer_than(
-    multiple: float, direction: optax.GradientTransformation, rates: Any, momentum: Any
-) -> optax.GradientTransformationExtraArgs:
-    """The direction, shorter where a step is longer than a multiple of Polyak's: the loss divided by its slope along.
-
-    Loizou, Vaswani, Laradji and Lacoste-Julien, "Stochastic Polyak step-size for SGD", AISTATS 2021. Every batch has a
-    loss and a slope of its own, so both are averaged over the steps that the direction remembers.
-    """
-
-    def init(params):
-        zero = jnp.zeros((), dtype_of(params))
-        return PolyakState(direction.init(params), jnp.zeros((), np.int32), zero, zero)
-
-    def update(updates, state, params=None, *, value, **_):
-        steps, inner = direction.update(updates, state.direction, params)
-        # their bias is the same, and cancels
-        loss = momentum * state.loss + (1 - momentum) * value
-        slope = momentum * state.slope + (1 - momentum) * optax.tree.vdot(updates, steps)
-        longest = jnp.where(slope > 0, multiple * loss / jnp.where(slope > 0, slope, 1.0), 0.0)
-        shorter = jnp.minimum(1.0, longest / rates[state.count])
-        return jax.tree.map(lambda step: shorter * step, steps), PolyakState(inner, state.count + 1, loss, slope)
-
-    return optax.GradientTransformationExtraArgs(init, update)  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True)
@@ -281,20 +241,15 @@ def measure(signal: Signal, variation: Variation, seed: int, work: float) -> dic
     field, test = fields_of(signal)
     moments = up.estimate_moments(field)
     network = up.CoordinateMLP(blueprint_of(variation, field, moments), key=jax.random.key(seed))
-    hidden = lambda network: [layer.weight for layer in network.layers[1:-1]]  # noqa: E731
-    network = eqx.tree_at(hidden, network, [variation.hidden * weight for weight in hidden(network)])
     by_rule, samples = samples_of(variation, field, moments)
     recipe = recipe_of(variation, field, network, work, *(EVALUATIONS[kind] for kind in (by_rule, samples)))
     term = observe(field, "points" if samples == "points" else "averages", moments)
     trained, frozen, static = split_network(network)
     units = as_arrays(Units.at(term.position_moments(), moments, network.width), network)
     constants: Any = [jnp.asarray(value, np.float32) for value in variation.scales]
-    rates = recipe.rates(np.arange(recipe.steps) / recipe.steps)
-    settings = units, Scales(*constants), jnp.asarray(rates, np.float32)
+    settings = units, Scales(*constants)
     prepared = varied(prepare(term, dtype_of(network)), samples, variation)
-    problem = Problem(
-        (prepared,), frozen, static, settings, VariedRule(variation.optimizer, variation.polyak), recipe.batch
-    )
+    problem = Problem((prepared,), frozen, static, settings, VariedRule(variation.optimizer), recipe.batch)
     plan = ShapedPlan(recipe, None, None, 1.0, -math.inf, None, True, None, shape=variation.shape)
     losses = np.full(recipe.steps, np.nan, np.float32)
     training = Training(CompiledSteps(problem, seed), plan, losses, Checkpoint(None, math.inf, "", TreeFiles()))
@@ -373,11 +328,14 @@ def recipe_of(
     cheaper = rule.batch * by_rule / (batch * draws) * (width / network.width) ** 2 * depth / variation.depth
     steps = max(10, round(work * cheaper * rule.steps))
     own = up.default_recipe(field, network, draws=draws, steps=max(1, round(steps * batch / own.batch)))  # equal visits
-    rate, fall = up.default_rate(network), "exponential"
+    rate, final, fall = up.default_rate(network), variation.final, "exponential"
     if variation.shape == "rule":
         rate, fall = own.learning_rate, own.fall
+        final = own.final_fraction**variation.fall if fall == "exponential" else final
+    elif variation.shape == "as held":
+        rate, final = HELD_RATE * rate, max(FINAL, 0.1 ** (steps * batch / field.samples / HELD_TENFOLD))
     rate = rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
-    return up.Recipe(rule.optimizer, variation.rate * rate, variation.final, steps, batch, fall)
+    return up.Recipe(rule.optimizer, variation.rate * rate, final, steps, batch, fall)
 
 
 def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float]]:
@@ -393,7 +351,10 @@ def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float
             yield from ((signal, each, seed, 1.0) for each in chosen for signal in signals)
         elif what == "held":
             held = [signal for signal in DEVELOPMENT if signal.name in HELD]
-            yield from ((signal, each, seed, 1.0) for each in [Variation(), *STEPS] for signal in held)
+            yield from ((signal, each, seed, 1.0) for each in FALLS for signal in held)
+            longest = next(signal for signal in held if signal.name == HELD[0])
+            both = (Variation(), *EITHER_WAY)
+            yield from ((longest, each, seed, share) for share in EITHER_SHARES for each in both)
         else:
             quick = [signal for signal in REPORT if signal.name not in LEFT_OUT]
             chosen = dict.fromkeys([Variation(), *OWED.values()])
@@ -405,13 +366,13 @@ def load_records() -> list[dict[str, Any]]:
 
 
 def run(what: str, seeds: int, only: list[str]) -> None:
-    done = {(r["signal"], r["variation"], r["seed"], r["work"]) for r in load_records()}
     for signal, variation, seed, work in tasks(what, seeds):
         key = (signal.name, variation.name(), seed, work)
-        if key in done or (only and signal.name not in only) or not applies(variation, signal, work):
+        if (only and signal.name not in only) or not applies(variation, signal, work):
             continue
+        if key in {(r["signal"], r["variation"], r["seed"], r["work"]) for r in load_records()}:
+            continue  # perhaps by another process
         found = measure(signal, variation, seed, work)
-        done.add(key)
         with RECORDS.open("a") as file:
             names = ("signal", "variation", "seed", "work")
             file.write(json.dumps(dict(zip(names, key, strict=True)) | found) + "\n")

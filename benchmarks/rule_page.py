@@ -8,13 +8,28 @@ from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
-from rule import COSINE, CURVES, HELD, HERE, OWED, PREVIOUS, REPORT_RATES, SHARE, STEPS, Variation, load_records
+from rule import (
+    COSINE,
+    CURVES,
+    EITHER_SHARES,
+    EITHER_WAY,
+    FALLS,
+    HELD,
+    HERE,
+    OWED,
+    PREVIOUS,
+    REPORT_RATES,
+    SHARE,
+    Variation,
+    load_records,
+)
 
 from signals import DEVELOPMENT, REPORT, Signal
 from uniphase.lab.tables import MISSING, Table, spread
+from uniphase.recipe import BATCH
 
 CEILING = 50.0
-FALLS = (COSINE, Variation())
+SHAPES = (COSINE, Variation())
 PAGE = HERE.parent / "docs" / "rule.md"
 
 
@@ -101,7 +116,7 @@ def falls_table(records: list[dict[str, Any]]) -> Table:
     rows = []
     for signal in DEVELOPMENT:
         of_signal = [record for record in records if record["signal"] == signal.name]
-        shown = [list(scores(of_signal, each, 1.0, of).values()) for of in (fitted_snr, score) for each in FALLS]
+        shown = [list(scores(of_signal, each, 1.0, of).values()) for of in (fitted_snr, score) for each in SHAPES]
         if all(shown):
             held_back = [record for record in of_signal if record["test_snr_db"] is not None]
             cells = [spread(values, ".2f") for values in (shown if held_back else shown[:2])] + [MISSING] * 2
@@ -111,21 +126,38 @@ def falls_table(records: list[dict[str, Any]]) -> Table:
 
 
 def held_table(records: list[dict[str, Any]]) -> Table:
-    """Other steps where the network can hold the points, with all of them: what was fitted, and what was held back."""
+    """Faster and slower falls where the network can hold the points: what was fitted, and what was held back."""
     rows = []
     for name in HELD:
         of_signal = [record for record in records if record["signal"] == name]
         tested = [record for record in of_signal if record["test_snr_db"] is not None]
         cells, seeds = [], 0
-        for variation in (Variation(), *STEPS):
+        for variation in FALLS:
             fitted = list(scores(of_signal, variation, 1.0, fitted_snr).values())
             held_back = list(scores(tested, variation, 1.0).values())
             cells.append(spread(fitted, ".1f") + (f" ({spread(held_back, '.1f')})" if held_back else ""))
             seeds = max(seeds, len(fitted))
         if seeds:
             rows.append((name, *cells, str(seeds)))
-    header = ("signal", *(variation.name() for variation in (Variation(), *STEPS)), "seeds")
-    return Table("held", "SNR in dB of the fitted samples, and of what was held back", header, tuple(rows))
+    header = ("signal", *(f"orders × {variation.fall:g}" for variation in FALLS), "seeds")
+    title = "SNR in dB of the fitted samples, by the orders of magnitude of the fall; what was held back in brackets"
+    return Table("held", title, header, tuple(rows))
+
+
+def least_table(records: list[dict[str, Any]]) -> Table:
+    """A cosine beside an exponential fall, by how often each sample is visited."""
+    rows = []
+    own = [record for record in records if record["signal"] == HELD[0]]
+    samples = next(signal for signal in DEVELOPMENT if signal.name == HELD[0]).make()[0].samples
+    for share in EITHER_SHARES:
+        rule = scores(own, Variation(), share)
+        found = [scores(own, each, share) or rule for each in EITHER_WAY]  # what the rule does has no other record
+        if all(found):
+            steps = next(r["steps"] for r in own if r["work"] == share)
+            cells = (spread(list(each.values()), ".2f") for each in found)
+            rows.append((f"{steps * BATCH / samples:.0f}", *cells, str(min(map(len, found)))))
+    header = ("visits", "cosine", "exponential", "seeds")
+    return Table("least", f"SNR in dB of {HELD[0]}, by visits of each sample", header, tuple(rows))
 
 
 def previous_table(records: list[dict[str, Any]]) -> Table:
@@ -198,6 +230,7 @@ def write_page() -> None:
     tables = [
         falls_table(development),
         held_table(development),
+        least_table(development),
         *(curve_table(development, constant) for constant in CURVES),
         rates_table(development, "rates", DEVELOPMENT),
         rates_table(report, "report", REPORT),

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import nibabel
@@ -125,11 +126,22 @@ def waves(n: int, seed: int) -> Pair:
     return values(n), values(2 * n)
 
 
-def scan() -> Pair:
-    """A volume of a head, by magnetic resonance; nibabel tests itself with it."""
-    path = _packaged("nibabel", "nibabel") / "tests" / "data" / "example4d.nii.gz"
-    values = np.asarray(nibabel.load(path).dataobj)[..., 0]  # pyright: ignore[reportAttributeAccessIssue]
-    return up.Grid(values[::2, ::2, :, None].astype(np.float64)), None
+def scan(name: str, part: tuple[Any, ...] = ()) -> Pair:
+    """A volume by magnetic resonance, of those that nibabel tests itself with, or a part of it."""
+    path = _packaged("nibabel", "nibabel") / "tests" / "data" / name
+    values = np.asarray(nibabel.load(path).dataobj)  # pyright: ignore[reportAttributeAccessIssue]
+    return up.Grid(values[part][..., None].astype(np.float64)), None
+
+
+def bodies(shape: tuple[int, ...], count: int, seed: int) -> Pair:
+    """Ellipsoids one over the other, each of its own brightness, in an empty space."""
+    x, rng = up.Grid(np.zeros((*shape, 1))).coordinates(), np.random.default_rng(seed)
+    values = np.zeros(len(x))
+    for size in np.geomspace(0.8, 0.05, count):
+        axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        center, radii = rng.uniform(-0.5, 0.5, size=3), size * rng.uniform(0.5, 1.0, size=3)
+        values[np.square((x - center) @ axes / radii).sum(axis=1) < 1] = rng.uniform()
+    return up.Grid(values.reshape(*shape, 1)), None
 
 
 def curve(function: Callable[[np.ndarray], np.ndarray], n: int = 512) -> Pair:
@@ -199,7 +211,10 @@ DEVELOPMENT = (
     ),
     Signal("red noise", "noise-like", lambda: noise((160, 160), -1.0, seed=1)),
     Signal("spikes", "sparse", lambda: sparse((8192,), 40, seed=1)),
+    Signal("dots", "sparse, plane", lambda: sparse((192, 192), 80, seed=5)),
     Signal("box", "volume", lambda: waves(32, seed=0)),
+    Signal("anatomy", "volume, scan", lambda: scan("anatomical.nii")),
+    Signal("bodies", "volume, sharp", lambda: bodies((44, 42, 40), 60, seed=3)),
     Signal("chirp", "curve", lambda: curve(lambda x: np.sin(40 * (x + 1.2) ** 2) * np.exp(-x))),
     Signal(
         "terrain",
@@ -228,7 +243,7 @@ REPORT = (
     ),
     Signal("pink noise", "noise-like", lambda: noise((16384,), -0.5, seed=2)),
     Signal("stars", "sparse", lambda: sparse((128, 128), 60, seed=2)),
-    Signal("head", "volume", scan),
+    Signal("head", "volume", lambda: scan("example4d.nii.gz", np.s_[::2, ::2, :, 0])),
     Signal("eeg", "curve", lambda: series(_eeg())),
     Signal("sea floor", "scattered points", lambda: scattered(_terrain("topobathy.npz", "topo"), 4000, seed=1)),
     Signal("large sheet", "12 megapixels", lambda: sheet([skimage.data.astronaut(), skimage.data.coffee()])),

@@ -14,7 +14,6 @@ from uniphase.recipe import (
     default_recipe,
     default_size,
     expected_snr,
-    held_rate,
     paper_recipe,
     size_to_hold,
 )
@@ -46,19 +45,23 @@ def test_defaults_follow_from_the_signal():
 
 
 def test_a_network_that_can_hold_its_samples():
-    """A hidden weight for each of several batches: the rate goes with the root of their number, and exponentially."""
+    """A hidden weight for each of several batches: a higher rate, which falls exponentially."""
     network = blueprint(3, width=60)  # 3 · 60² = 10,800 hidden weights
     as_many, one_more = (Points(np.zeros((samples, 1)), np.zeros((samples, 1))) for samples in (10_800, 10_801))
     held = default_recipe(as_many, network)
-    assert held == Recipe("muon", held_rate(10_800) * 0.0625, 0.001, 400, 8192, "exponential")
+    assert held == Recipe("muon", 5 * 0.0625, 0.001, 400, 8192, "exponential")
     assert default_recipe(one_more, network) == Recipe("muon", 0.0625, 0.001, 400, 8192)
-    expected = [0.5, 1.0, 3.0, 4.0]
-    np.testing.assert_allclose([held_rate(n) for n in (300, 2_400, 64_800, 10**6)], expected, rtol=1e-12)  # rounding
     one_batch, more = (Points(np.zeros((samples, 1)), np.zeros((samples, 1))) for samples in (8192, 8193))
     assert [default_recipe(field, network).fall for field in (one_batch, more)] == ["cosine", "exponential"]
-    # 32 visits of 10,800 samples, 8192 at a time, are 42.2 steps
-    assert [default_recipe(as_many, network, steps=n).fall for n in (42, 43)] == ["cosine", "exponential"]
-    assert default_recipe(as_many, network, steps=42) == Recipe("muon", 0.0625, 0.001, 42, 8192)
+    # 40 visits of 10,800 samples, 8192 at a time, are 52.7 steps
+    assert [default_recipe(as_many, network, steps=n).fall for n in (52, 53)] == ["cosine", "exponential"]
+    # tenfold in every 20 visits: 400 steps of a tenth of the samples are 40 of them
+    for batch, final in ((1080, 1e-2), (1350, 10**-2.5), (1620, 1e-3), (2160, 1e-3)):
+        few = default_recipe(as_many, network, batch=batch)
+        assert few.final_fraction == pytest.approx(final, rel=1e-12)  # rounding
+        assert replace(few, final_fraction=0.001, batch=8192) == held
+    assert default_recipe(as_many, network, batch=1079).fall == "cosine"
+    assert default_recipe(as_many, network, steps=52) == Recipe("muon", 0.0625, 0.001, 52, 8192)
     # what never gets quiet: averages by random positions, noise; and equations, which have no number of values
     assert default_recipe(as_many, network, draws=4).fall == "cosine"
     assert default_recipe(as_many, network, noisy=True).fall == "cosine"

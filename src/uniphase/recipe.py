@@ -23,10 +23,11 @@ Fall = Literal["cosine", "exponential"]
 # The rate of a fit that ends at its noise, relative to others. Chosen on three photos (coins, chelsea and rocket of
 # scikit-image at 192 pixels, σ = 25/255, one seed): 2.4 to 2.9 dB more than with 1, and within 0.3 dB of 0.03.
 NOISY_RATE = 0.1
-# Where the network can hold all values, in several batches, the first rate grows with the cube root of their number:
-# it would be that of other fits at this number of values, and is at most this multiple of it. A fit that visits each
-# sample less often than this does not get so far.
-HELD_VALUES, HELD_MOST, HELD_VISITS = 2_400, 4.0, 32
+# The rate at the end, as a fraction of the first.
+FINAL = 0.001
+# Where the network can hold all values, in several batches: the first rate as a multiple of that of other fits, the
+# number of visits of all samples in which it falls tenfold at most, and how many a fit needs to get that far.
+HELD_RATE, HELD_TENFOLD, HELD_LEAST = 5.0, 20, 40
 # Samples of a step, if there are as many.
 BATCH = 8192
 # Positions in the cell of a sample whose average is fitted, in each step: two opposite pairs.
@@ -297,17 +298,6 @@ def default_rate(network: Layered) -> float:
     return 0.25 / (1 + _hidden_layers(network))
 
 
-def held_rate(values: int | float) -> float:
-    """The first rate of a fit that can pass through so many values, as a multiple of `default_rate`.
-
-    !!! example
-        ```python
-        held_rate(64_800)  # 3.0
-        ```
-    """
-    return min((values / HELD_VALUES) ** (1 / 3), HELD_MOST)
-
-
 def _hidden_layers(network: Layered) -> int:
     return sum(layer.role == "hidden" for layer in network.layers)
 
@@ -319,6 +309,7 @@ def default_recipe(
     noisy: bool = False,
     draws: int = 1,
     steps: int | None = None,
+    batch: int | None = None,
 ) -> Recipe:
     """The default recipe, which follows from the size of the signal.
 
@@ -327,8 +318,8 @@ def default_recipe(
     from 400 to 1,000.
 
     Values at points that the network can hold, with a hidden weight for each, can be fitted ever closer. If they take
-    several batches, and each is visited 32 times or more, what is left of the error follows the rate: there it falls
-    exponentially, from a first rate that grows with the number of values, `held_rate` times `default_rate`.
+    several batches, and each is visited 40 times or more, what is left of the error follows the rate: there it falls
+    exponentially, from 5 times the rate of other fits, and no more than tenfold in 20 visits.
 
     **Arguments:**
 
@@ -337,7 +328,7 @@ def default_recipe(
     - `noisy`: whether the fit is to end at the noise of the signal. It then takes steps of a tenth of the size: the
         network would otherwise be left with the unrest of large ones.
     - `draws`: positions for each sample: 1 for values at points, `Averages.draws` for averages.
-    - `steps`: another number of steps than that of the rule.
+    - `steps`, `batch`: other numbers of steps, and of samples in each, than those of the rule.
 
     !!! example
         ```python
@@ -348,13 +339,13 @@ def default_recipe(
     optimizer, rate = ("adam", 1e-3) if network is None else ("muon", default_rate(network))
     rate *= NOISY_RATE if noisy else 1.0
     steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 400, 1000)) / 10) if steps is None else steps
-    batch = int(max(1, min(2 * BATCH // max(2, draws), samples)))
-    fall: Fall = "cosine"
+    batch = int(max(1, min(2 * BATCH // max(2, draws), samples))) if batch is None else batch
+    final, fall = FINAL, "cosine"
     weights = 0 if network is None else _hidden_layers(network) * network.width**2
-    if weights >= values and batch < samples <= steps * batch / HELD_VISITS and draws == 1 and not noisy:
-        rate *= held_rate(values)
-        fall = "exponential"
-    return Recipe(optimizer, rate, 0.001, steps, batch, fall)
+    visits = steps * batch / samples
+    if weights >= values and batch < samples and visits >= HELD_LEAST and draws == 1 and not noisy:
+        rate, final, fall = HELD_RATE * rate, max(FINAL, 0.1 ** (visits / HELD_TENFOLD)), "exponential"
+    return Recipe(optimizer, rate, final, steps, batch, fall)
 
 
 def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:

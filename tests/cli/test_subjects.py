@@ -35,7 +35,10 @@ def test_what_is_not_chosen_follows_from_the_signal(here):
     assert recipe == default_recipe(image.field, blueprint, draws=4)  # the network can hold it: averages
     points = Options(size=128, samples="points")
     assert follow("camera", points)[2] == default_recipe(image.field, blueprint)
-    assert follow("camera", replace(points, optimizer="adam"))[2].fall == "cosine"
+    adam = follow("camera", replace(points, optimizer="adam"))[2]
+    assert (adam.fall, adam.final_fraction) == ("cosine", 0.001)
+    # half of the batch visits every sample half as often: 102 times
+    assert follow("camera", replace(points, batch=4096))[2] == default_recipe(image.field, blueprint, batch=4096)
     assert image.field.align == "centers"
     paper, blueprint, recipe = follow("camera", Options(size=16, recipe="paper"))
     assert (blueprint.width, len(blueprint.layers), paper.field.align) == (256, 13, "corners")

@@ -15,6 +15,7 @@ from ..initialization.noise import estimate_noise
 from ..initialization.schemes import get_scheme
 from ..recipe import (
     DRAWS,
+    FINAL,
     Recipe,
     default_blueprint,
     default_rate,
@@ -144,12 +145,13 @@ def choose_recipe(field: Field, network: Blueprint, options: Options, noise: flo
     if options.recipe == "default":
         averages = (options.samples or default_sampling(field, network.parameters)) == "averages"
         draws = DRAWS if averages else 1
-        recipe = default_recipe(field, network, noisy=noise > 0, draws=draws, steps=options.steps)
+        recipe = default_recipe(field, network, noisy=noise > 0, draws=draws, steps=options.steps, batch=options.batch)
     else:
         recipe = paper_recipe(field, steps=5000, learning_rate=5e-5) if is_sound(field) else paper_recipe(field)
     rate = options.lr
     if options.optimizer not in (None, recipe.optimizer):
-        recipe = dataclasses.replace(recipe, fall="cosine")
+        if recipe.fall == "exponential":  # as Muon's steps need it
+            recipe = dataclasses.replace(recipe, fall="cosine", final_fraction=FINAL)
         if rate is None:
             rate = default_rate(network) if options.optimizer == "muon" else 1e-3
     given = {"optimizer": options.optimizer, "learning_rate": rate, "steps": options.steps, "batch": options.batch}

@@ -27,7 +27,7 @@ def test_the_rule_is_part_of_the_identity():
     assert rule["recipes"][0] == ["muon", 0.0625, 0.001, 400, 100]
     assert rule["scales"]["growth"] == 2.0
     held = DefaultRun(audio.PROTOCOLS["quick"].signal).effective()["rule"]
-    assert held == rule | {"held": [2400, 4.0, 32]}
+    assert held == rule | {"held": [5.0, 20, 40]}
     assert DefaultRun(audio.PROTOCOLS["paper"].signal).effective()["rule"] == rule
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...initialization.schemes import OUTPUT_SCALE, sm20
-from ...recipe import CALM, DEPTH, DRAWS, HELD_MOST, HELD_VALUES, HELD_VISITS, Scales, default_recipe, default_size
+from ...recipe import CALM, DEPTH, DRAWS, HELD_LEAST, HELD_RATE, HELD_TENFOLD, Scales, default_recipe, default_size
 from ...signals.datasets import load
 from ...signals.fields import Grid
 from ..experiment import Experiment, printed, titled
@@ -47,7 +47,7 @@ class DefaultRun(SingleRun):
         """The signal and all that the rule says for it: when the rule changes, these are other runs."""
         rule = _rule()
         if self.signal.name == "bach" and self.signal.size is not None:  # fitted as points, which the network can hold
-            rule = rule | {"held": [HELD_VALUES, HELD_MOST, HELD_VISITS]}
+            rule = rule | {"held": [HELD_RATE, HELD_TENFOLD, HELD_LEAST]}
         return {"signal": dict(vars(self.signal)), "seed": self.seed, "rule": rule}
 
     @property
