@@ -221,6 +221,11 @@ DEVELOPMENT = (
         "scattered points",
         lambda: scattered(_terrain("jacksboro_fault_dem.npz", "elevation"), 4000, seed=0),
     ),
+    Signal(
+        "terrain, dense",
+        "scattered points",
+        lambda: scattered(_terrain("jacksboro_fault_dem.npz", "elevation"), 20_000, seed=0),
+    ),
     Signal("sheet", "12 megapixels", lambda: sheet([skimage.data.chelsea(), _sample_photo("china.jpg")])),
 )
 

@@ -174,7 +174,9 @@ def _figures(preset: Preset, seeds: int, store: Store) -> "dict[str, Figure]":
     panels = {
         (scheme, scaling): _curves(preset, scheme, scaling, 0, store) for scheme in SCHEMES for scaling in SCALINGS
     }
-    if not any(records for curves in panels.values() for records in curves.values()):
+    run = {scheme for (scheme, _), curves in panels.items() if any(curves.values())}
+    panels = {key: curves for key, curves in panels.items() if key[0] in run}
+    if not panels:
         return {}
     return {
         f"mup-sweep-{words}": learning_rates(
