@@ -26,7 +26,6 @@ from rule import (
 
 from signals import DEVELOPMENT, REPORT, Signal
 from uniphase.lab.tables import MISSING, Table, spread
-from uniphase.recipe import BATCH
 
 CEILING = 50.0
 SHAPES = (COSINE, Variation())
@@ -145,19 +144,18 @@ def held_table(records: list[dict[str, Any]]) -> Table:
 
 
 def least_table(records: list[dict[str, Any]]) -> Table:
-    """A cosine beside an exponential fall, by how often each sample is visited."""
+    """A cosine beside an exponential fall, by the number of steps."""
     rows = []
     own = [record for record in records if record["signal"] == HELD[0]]
-    samples = next(signal for signal in DEVELOPMENT if signal.name == HELD[0]).make()[0].samples
     for share in EITHER_SHARES:
         rule = scores(own, Variation(), share)
         found = [scores(own, each, share) or rule for each in EITHER_WAY]  # what the rule does has no other record
         if all(found):
             steps = next(r["steps"] for r in own if r["work"] == share)
             cells = (spread(list(each.values()), ".2f") for each in found)
-            rows.append((f"{steps * BATCH / samples:.0f}", *cells, str(min(map(len, found)))))
-    header = ("visits", "cosine", "exponential", "seeds")
-    return Table("least", f"SNR in dB of {HELD[0]}, by visits of each sample", header, tuple(rows))
+            rows.append((str(steps), *cells, str(min(map(len, found)))))
+    header = ("steps", "cosine", "exponential", "seeds")
+    return Table("least", f"SNR in dB of {HELD[0]}, by the number of steps", header, tuple(rows))
 
 
 def previous_table(records: list[dict[str, Any]]) -> Table:
