@@ -99,6 +99,8 @@ def test_the_best_rate_is_known_when_all_were_run(tmp_path):
     axes = EXPERIMENT.figures("quick", 1, store)["mup-sweep-geometric"].axes
     assert len(axes) == 3  # without the networks of which nothing was run
     assert [line.get_marker() for line in axes[0].lines] == ["."]
+    fill(store, [run for run in curve if run.scaling == "lr"], error)
+    assert EXPERIMENT.tables("quick", 1, store)[0].rows[0][3:-1] == ("-8", "—", "—", "—", "—", "—", "—")  # no range
 
 
 def test_tables_and_figures(tmp_path):

@@ -152,11 +152,11 @@ def _tables(preset: Preset, seeds: int, store: Store) -> list[Table]:
 
 
 def _transfer(preset: Preset, curves: dict[int, dict[float, Record]], average: Average) -> list[str]:
-    """The base-2 logarithms of the best rates by width, and their range."""
+    """The base-2 logarithms of the best rates by width, and their range if there are several."""
     rates = [best_rate(preset, records, average) for records in curves.values()]
     exponents = [math.log2(rate) for rate in rates if rate is not None]
     cells = [MISSING if rate is None else f"{math.log2(rate):.0f}" for rate in rates]
-    return [*cells, f"{max(exponents) - min(exponents):.0f}" if exponents else MISSING]
+    return [*cells, f"{max(exponents) - min(exponents):.0f}" if len(exponents) > 1 else MISSING]
 
 
 def _best(preset: Preset, records: dict[float, Record]) -> list[str]:
