@@ -61,6 +61,8 @@ def test_a_network_that_can_hold_its_samples():
         assert few.final_fraction == pytest.approx(final, rel=1e-12)  # rounding
         assert replace(few, final_fraction=0.001, batch=8192) == held
     assert default_recipe(as_many, network, batch=1079).fall == "cosine"
+    assert default_recipe(as_many, network, batch=10_800).fall == "cosine"  # all samples
+    assert default_recipe(one_batch, network, batch=1024) == Recipe("muon", 0.0625, 0.001, 400, 1024)  # of its own
     assert default_recipe(as_many, network, steps=52) == Recipe("muon", 0.0625, 0.001, 52, 8192)
     # what never gets quiet: averages by random positions, noise; and equations, which have no number of values
     assert default_recipe(as_many, network, draws=4).fall == "cosine"

@@ -339,11 +339,12 @@ def default_recipe(
     optimizer, rate = ("adam", 1e-3) if network is None else ("muon", default_rate(network))
     rate *= NOISY_RATE if noisy else 1.0
     steps = 10 * round(float(np.clip(3.2 * math.sqrt(values), 400, 1000)) / 10) if steps is None else steps
-    batch = int(max(1, min(2 * BATCH // max(2, draws), samples))) if batch is None else batch
+    own = int(max(1, min(2 * BATCH // max(2, draws), samples)))
+    batch = own if batch is None else batch
     final, fall = FINAL, "cosine"
     weights = 0 if network is None else _hidden_layers(network) * network.width**2
     visits = steps * batch / samples
-    if weights >= values and batch < samples and visits >= HELD_LEAST and draws == 1 and not noisy:
+    if weights >= values and max(own, batch) < samples and visits >= HELD_LEAST and draws == 1 and not noisy:
         rate, final, fall = HELD_RATE * rate, max(FINAL, 0.1 ** (visits / HELD_TENFOLD)), "exponential"
     return Recipe(optimizer, rate, final, steps, batch, fall)
 
