@@ -33,7 +33,7 @@ from uniphase.fitting.loop import Checkpoint, State, Training
 from uniphase.fitting.plan import FallingPlan
 from uniphase.initialization.schemes import OUTPUT_SCALE, get_scheme
 from uniphase.jax.network import dtype_of
-from uniphase.recipe import CALM, DRAWS, FINAL, HELD_RATE, HELD_TENFOLD, Scales, Units
+from uniphase.recipe import CALM, DRAWS, FINAL, HELD_RATE, Scales, Units, held_final
 from uniphase.training.averages import SampledAverages
 from uniphase.training.checkpoints import TreeFiles
 from uniphase.training.fit import observe
@@ -63,17 +63,19 @@ SHAPES = {
 RULE_SCALES = Scales()
 UNBOUNDED = Scales(growth=math.inf)
 # Evaluations of the network for each sample.
-EVALUATIONS = {"points": 1, "averages": DRAWS, "one pair, squared": 2, "independent": 2}
+EVALUATIONS = {"points": 1, "averages": DRAWS, "one pair, squared": 2, "independent": 2, "four pairs": 8}
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
 REPORT_RATES = (0.5, 1.0, 2.0)
 # Curves, and what is owed to what, are measured with this share of the default's steps: with a quarter of them, smaller
 # batches and rates that fall later are better than they are with all.
 SHARE = 0.5
+# Shares of the default number of steps.
+STEPS = (0.25, 0.5, 1.0, 2.0)
 # Signals of both sets that take longest, resemble others, or are fitted exactly by most variations.
 LEFT_OUT = (
     "sheet", "china", "chelsea", "noisy rocket", "sentence", "moon", "grass", "horse", "house", "box", "red noise",
     "large sheet", "two pieces", "dots", "anatomy", "bodies", "terrain, dense", "flower", "astronaut", "noisy coffee",
-    "clock", "phantom",
+    "clock", "phantom", "coffee",
 )  # fmt: skip
 
 
@@ -313,7 +315,8 @@ def varied(prepared: Any, samples: str, variation: Variation) -> Any:
     if samples == "independent":
         return SampledAverages(held, Anywhere(prepared.regions), variance, 2, 0.0)
     kind = OnePair if samples == "one pair, squared" else SampledAverages
-    return kind(held, prepared.regions, variance, DRAWS, variation.calm)
+    draws = max(DRAWS, EVALUATIONS[samples])
+    return kind(held, prepared.regions, variance, draws, variation.calm)
 
 
 def recipe_of(
@@ -334,7 +337,7 @@ def recipe_of(
         rate, fall = own.learning_rate, own.fall
         final = own.final_fraction**variation.fall if fall == "exponential" else final
     elif variation.shape == "as held":
-        rate, final = HELD_RATE * rate, max(FINAL, 0.1 ** (steps * batch / field.samples / HELD_TENFOLD))
+        rate, final = HELD_RATE * rate, held_final(steps * batch / field.samples)
     rate = rate if variation.optimizer == "muon" else 5e-4  # Adam's is common for SIREN
     return up.Recipe(rule.optimizer, variation.rate * rate, final, steps, batch, fall)
 
@@ -346,6 +349,7 @@ def tasks(what: str, seeds: int) -> Iterator[tuple[Signal, Variation, int, float
             chosen = dict.fromkeys([Variation(), PREVIOUS, *(each for curve in CURVES.values() for each in curve)])
             quick = [signal for signal in DEVELOPMENT if signal.name not in LEFT_OUT]
             yield from ((signal, each, seed, SHARE) for each in chosen for signal in quick)
+            yield from ((signal, Variation(), seed, share) for share in STEPS for signal in quick)
         elif what in ("rates", "report"):
             signals, other = (REPORT, PREVIOUS) if what == "report" else (DEVELOPMENT, COSINE)
             chosen = dict.fromkeys([Variation(), other, *(Variation(rate=factor) for factor in REPORT_RATES)])

@@ -20,6 +20,7 @@ from rule import (
     PREVIOUS,
     REPORT_RATES,
     SHARE,
+    STEPS,
     Variation,
     load_records,
 )
@@ -60,11 +61,20 @@ def scores(records: list[dict[str, Any]], variation: Variation, work: float, of:
 
 def gains(records: list[dict[str, Any]], variation: Variation, work: float, of: Any = score) -> dict[str, float]:
     """How much better than the rule, for every signal: the mean over seeds, in dB."""
-    rule, found = scores(records, Variation(), work, of), scores(records, variation, work, of)
-    both: dict[str, list[float]] = {}
-    for key in rule.keys() & found.keys():
-        both.setdefault(key[0], []).append(found[key] - rule[key])
-    return {signal: statistics.fmean(values) for signal, values in sorted(both.items())}
+    return means_of_gains(scores(records, Variation(), work, of), scores(records, variation, work, of))
+
+
+def means_of_gains(rule: dict[Any, float], found: dict[Any, float]) -> dict[str, float]:
+    """How much better some scores are than those of the rule with the same seeds: the mean for every signal."""
+    by_signal: dict[str, list[float]] = {}
+    for (signal, _), gain in gains_of_fits(rule, found).items():
+        by_signal.setdefault(signal, []).append(gain)
+    return {signal: statistics.fmean(values) for signal, values in sorted(by_signal.items())}
+
+
+def gains_of_fits(rule: dict[Any, float], found: dict[Any, float]) -> dict[Any, float]:
+    """How much better some scores are than those of the rule with the same signals and seeds."""
+    return {key: found[key] - rule[key] for key in rule.keys() & found.keys()}
 
 
 def label(constant: str, variation: Variation) -> str:
@@ -75,18 +85,34 @@ def label(constant: str, variation: Variation) -> str:
     return str(getattr(variation, constant.replace(" ", "_"), variation.name()))
 
 
-def curve_table(records: list[dict[str, Any]], constant: str) -> Table:
+def curve(records: list[dict[str, Any]], constant: str) -> list[tuple[str, bool, dict[str, float]]]:
+    """Every value of a constant that was run, whether it is the rule's, and its gains over the rule."""
+    variations = ((label(constant, each), each == Variation(), each) for each in CURVES[constant])
+    found = [(name, own, gains(records, each, SHARE, bounded(score))) for name, own, each in variations]
+    found = [(name, own, gained) for name, own, gained in found if gained]
+    return found if len(found) > 1 else []  # the rule alone says nothing about the constant
+
+
+def steps_curve(records: list[dict[str, Any]]) -> list[tuple[str, bool, dict[str, float]]]:
+    """Every share of the default number of steps, and what it gains over all of them."""
+    full = scores(records, Variation(), 1.0, bounded(score))
+    found = [(share, means_of_gains(full, scores(records, Variation(), share, bounded(score)))) for share in STEPS]
+    return [(f"× {share:g}", share == 1.0, gained) for share, gained in found if gained]
+
+
+def curves(records: list[dict[str, Any]]) -> dict[str, list[tuple[str, bool, dict[str, float]]]]:
+    """All constants."""
+    return {constant: curve(records, constant) for constant in CURVES} | {"steps": steps_curve(records)}
+
+
+def curve_table(constant: str, values: list[tuple[str, bool, dict[str, float]]]) -> Table:
     rows = []
-    for variation in CURVES[constant]:
-        if found := gains(records, variation, SHARE, bounded(score)):
-            means = (statistics.fmean(found.values()), statistics.median(found.values()))
-            ends = [end(found, key=lambda signal: found[signal]) for end in (min, max)]
-            cells = [*(f"{mean:+.2f}" for mean in means), *(f"{found[end]:+.2f} ({end})" for end in ends)]
-            is_rule = variation == Variation()
-            name = label(constant, variation)
-            name += " (the rule)" if is_rule and name != Variation().name() else ""
-            rows.append((name, *(("",) * 4 if is_rule else cells), str(len(found))))
-    rows = rows if len(rows) > 1 else []  # the rule alone says nothing about the constant
+    for name, is_rule, found in values:
+        means = (statistics.fmean(found.values()), statistics.median(found.values()))
+        ends = [end(found, key=lambda signal: found[signal]) for end in (min, max)]
+        cells = [*(f"{mean:+.2f}" for mean in means), *(f"{found[end]:+.2f} ({end})" for end in ends)]
+        shown = f"{name} (the rule)" if is_rule and name != Variation().name() else name
+        rows.append((shown, *(("",) * 4 if is_rule else cells), str(len(found))))
     header = (constant, "mean", "median", "worst", "best", "signals")
     return Table(constant, f"{constant}: gain over the rule, in dB", header, tuple(rows))
 
@@ -178,24 +204,34 @@ def owed_table(records: list[dict[str, Any]]) -> Table:
     parts = [[r for r in records if (r["test_snr_db"] is None) == all_fitted] for all_fitted in (False, True)]
     rows = []
     for name, variation in OWED.items():
-        found = [gains(part, variation, SHARE, bounded(score)) for part in parts]
-        if (less := replace(variation, samples=None)) in (Variation(), COSINE):  # the same where the rule fits points
-            found = [gains(part, less, SHARE, bounded(score)) | some for part, some in zip(parts, found, strict=True)]
-            found = [gains(part, Variation(), SHARE) | some for part, some in zip(parts, found, strict=True)]
+        found = [owed(part, variation) for part in parts]
         if all(found):
-            cells = (cell for some in found for cell in (f"{statistics.fmean(some.values()):+.2f}", str(len(some))))
-            rows.append((name, *cells))
-    header = ("fit", "what was held back", "signals", "all, where nothing was held back", "signals")
+            rows.append((name, *(cell for means in found for cell in (signed_spread(means), str(len(means))))))
+    header = ("fit", "what was held back", "seeds", "all, where nothing was held back", "seeds")
     return Table("owed", "SNR beyond that of the rule at the same work, in dB", header, tuple(rows))
+
+
+def owed(records: list[dict[str, Any]], variation: Variation) -> list[float]:
+    """The mean gain over all signals for every seed that all of them were run with."""
+    less = replace(variation, samples=None)
+    # Where the rule fits points, these are one fit, of which there is one record.
+    alike = [Variation(), less] if less in (Variation(), COSINE) else []
+    rule, found = scores(records, Variation(), SHARE, bounded(score)), {}
+    for each in (*alike, variation):
+        found |= gains_of_fits(rule, scores(records, each, SHARE, bounded(score)))
+    signals, seeds = {signal for signal, _ in rule}, sorted({seed for _, seed in found})
+    by_seed = [[found.get((signal, seed)) for signal in signals] for seed in seeds]
+    return [statistics.fmean(some) for some in by_seed if None not in some]
+
+
+def signed_spread(values: list[float]) -> str:
+    """The mean, with its sign, and the standard deviation."""
+    return f"{statistics.fmean(values):+.2f}" + (f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else "")
 
 
 def draw(records: list[dict[str, Any]]) -> bool:
     """docs/rule.png: the gain of every signal along every constant that was varied. Whether there was any."""
-    found = {
-        constant: [gains(records, variation, SHARE, bounded(score)) for variation in variations]
-        for constant, variations in CURVES.items()
-    }
-    run = {constant: each for constant, each in found.items() if sum(map(bool, each)) > 1}
+    run = {constant: values for constant, values in curves(records).items() if values}
     if not run:
         return False
     columns = min(5, len(run))
@@ -206,10 +242,10 @@ def draw(records: list[dict[str, Any]]) -> bool:
     for axis in axes.flat[len(run) :]:
         axis.remove()
     for axis, (constant, values) in zip(axes.flat, run.items(), strict=False):
-        names = [label(constant, variation).replace(", ", "\n") for variation in CURVES[constant]]
-        for signal in sorted(set().union(*values)):
-            axis.plot(names, [each.get(signal, math.nan) for each in values], color="0.7", linewidth=0.8)
-        axis.plot(names, [statistics.median(each.values()) if each else math.nan for each in values], "o-", color="C0")
+        names = [name.replace(", ", "\n") for name, _, _ in values]
+        for signal in sorted(set().union(*(found for _, _, found in values))):
+            axis.plot(names, [found.get(signal, math.nan) for _, _, found in values], color="0.7", linewidth=0.8)
+        axis.plot(names, [statistics.median(found.values()) for _, _, found in values], "o-", color="C0")
         axis.set(title=constant, ylim=(-4, 2))
         if max(map(len, names)) > 7:
             axis.set_xticks(range(len(names)), names, rotation=20, ha="right")
@@ -229,7 +265,7 @@ def write_page() -> None:
         falls_table(development),
         held_table(development),
         least_table(development),
-        *(curve_table(development, constant) for constant in CURVES),
+        *(curve_table(constant, values) for constant, values in curves(development).items()),
         rates_table(development, "rates", DEVELOPMENT),
         rates_table(report, "report", REPORT),
         previous_table(report),

@@ -345,8 +345,13 @@ def default_recipe(
     weights = 0 if network is None else _hidden_layers(network) * network.width**2
     visits = steps * batch / samples
     if weights >= values and max(own, batch) < samples and visits >= HELD_LEAST and draws == 1 and not noisy:
-        rate, final, fall = HELD_RATE * rate, max(FINAL, 0.1 ** (visits / HELD_TENFOLD)), "exponential"
+        rate, final, fall = HELD_RATE * rate, held_final(visits), "exponential"
     return Recipe(optimizer, rate, final, steps, batch, fall)
+
+
+def held_final(visits: float) -> float:
+    """The last rate of an exponential fall, as a fraction of the first, by the number of visits of each sample."""
+    return max(FINAL, 0.1 ** (visits / HELD_TENFOLD))
 
 
 def paper_recipe(field: Field, *, steps: int = 3000, learning_rate: float = 1e-4) -> Recipe:
