@@ -173,6 +173,7 @@ OWED = {
     "… and samples visited in turn": Variation(shape="cosine", samples="points"),
     "… and a rate that falls exponentially where the network can hold the signal": Variation(samples="points"),
     "… and averages where the network can hold the signal: the rule": Variation(),
+    "the rule, but for the initialization: SIREN (ω = 30)": Variation(scheme="sm20"),
 }
 
 

@@ -95,7 +95,8 @@ def curve(records: list[dict[str, Any]], constant: str) -> list[tuple[str, bool,
 
 def steps_curve(records: list[dict[str, Any]]) -> list[tuple[str, bool, dict[str, float]]]:
     """Every share of the default number of steps, and what it gains over all of them."""
-    full = scores(records, Variation(), 1.0, bounded(score))
+    signals = {signal for signal, _ in scores(records, Variation(), STEPS[0])}
+    full = scores([r for r in records if r["signal"] in signals], Variation(), 1.0, bounded(score))
     found = [(share, means_of_gains(full, scores(records, Variation(), share, bounded(score)))) for share in STEPS]
     return [(f"× {share:g}", share == 1.0, gained) for share, gained in found if gained]
 
