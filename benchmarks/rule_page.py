@@ -249,7 +249,7 @@ def draw(records: list[dict[str, Any]]) -> bool:
         axis.plot(names, [statistics.median(found.values()) for _, _, found in values], "o-", color="C0")
         axis.set(title=constant, ylim=(-4, 2))
         if max(map(len, names)) > 7:
-            axis.set_xticks(range(len(names)), names, rotation=20, ha="right")
+            axis.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
         axis.axhline(0, color="0.3", linewidth=0.5)
     figure.supylabel("gain over the rule, dB")
     figure.savefig(PAGE.with_suffix(".png"), dpi=90)
