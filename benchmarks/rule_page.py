@@ -5,7 +5,7 @@ import re
 import statistics
 from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 from rule import (
@@ -85,28 +85,36 @@ def label(constant: str, variation: Variation) -> str:
     return str(getattr(variation, constant.replace(" ", "_"), variation.name()))
 
 
-def curve(records: list[dict[str, Any]], constant: str) -> list[tuple[str, bool, dict[str, float]]]:
-    """Every value of a constant that was run, whether it is the rule's, and its gains over the rule."""
+class Value(NamedTuple):
+    """A value of a constant, whether it is the rule's, and what it gains over the rule by signal."""
+
+    name: str
+    is_rule: bool
+    gains: dict[str, float]
+
+
+def curve(records: list[dict[str, Any]], constant: str) -> list[Value]:
+    """The values of a constant that were run, at equal work."""
     variations = ((label(constant, each), each == Variation(), each) for each in CURVES[constant])
-    found = [(name, own, gains(records, each, SHARE, bounded(score))) for name, own, each in variations]
-    found = [(name, own, gained) for name, own, gained in found if gained]
-    return found if len(found) > 1 else []  # the rule alone says nothing about the constant
+    values = [Value(name, own, gains(records, each, SHARE, bounded(score))) for name, own, each in variations]
+    values = [value for value in values if value.gains]
+    return values if len(values) > 1 else []  # the rule alone says nothing about the constant
 
 
-def steps_curve(records: list[dict[str, Any]]) -> list[tuple[str, bool, dict[str, float]]]:
-    """Every share of the default number of steps, and what it gains over all of them."""
+def steps_curve(records: list[dict[str, Any]]) -> list[Value]:
+    """Shares of the default number of steps, beside all of them."""
     signals = {signal for signal, _ in scores(records, Variation(), STEPS[0])}
     full = scores([r for r in records if r["signal"] in signals], Variation(), 1.0, bounded(score))
     found = [(share, means_of_gains(full, scores(records, Variation(), share, bounded(score)))) for share in STEPS]
-    return [(f"× {share:g}", share == 1.0, gained) for share, gained in found if gained]
+    return [Value(f"× {share:g}", share == 1.0, gained) for share, gained in found if gained]
 
 
-def curves(records: list[dict[str, Any]]) -> dict[str, list[tuple[str, bool, dict[str, float]]]]:
+def curves(records: list[dict[str, Any]]) -> dict[str, list[Value]]:
     """All constants."""
     return {constant: curve(records, constant) for constant in CURVES} | {"steps": steps_curve(records)}
 
 
-def curve_table(constant: str, values: list[tuple[str, bool, dict[str, float]]]) -> Table:
+def curve_table(constant: str, values: list[Value]) -> Table:
     rows = []
     for name, is_rule, found in values:
         means = (statistics.fmean(found.values()), statistics.median(found.values()))
@@ -243,10 +251,10 @@ def draw(records: list[dict[str, Any]]) -> bool:
     for axis in axes.flat[len(run) :]:
         axis.remove()
     for axis, (constant, values) in zip(axes.flat, run.items(), strict=False):
-        names = [name.replace(", ", "\n") for name, _, _ in values]
-        for signal in sorted(set().union(*(found for _, _, found in values))):
-            axis.plot(names, [found.get(signal, math.nan) for _, _, found in values], color="0.7", linewidth=0.8)
-        axis.plot(names, [statistics.median(found.values()) for _, _, found in values], "o-", color="C0")
+        names = [value.name.replace(", ", "\n") for value in values]
+        for signal in sorted(set().union(*(value.gains for value in values))):
+            axis.plot(names, [value.gains.get(signal, math.nan) for value in values], color="0.7", linewidth=0.8)
+        axis.plot(names, [statistics.median(value.gains.values()) for value in values], "o-", color="C0")
         axis.set(title=constant, ylim=(-4, 2))
         if max(map(len, names)) > 7:
             axis.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
