@@ -229,8 +229,8 @@ def owed(records: list[dict[str, Any]], variation: Variation) -> list[float]:
     for each in (*alike, variation):
         found |= gains_of_fits(rule, scores(records, each, SHARE, bounded(score)))
     signals, seeds = {signal for signal, _ in rule}, sorted({seed for _, seed in found})
-    by_seed = [[found.get((signal, seed)) for signal in signals] for seed in seeds]
-    return [statistics.fmean(some) for some in by_seed if None not in some]
+    complete = [seed for seed in seeds if all((signal, seed) in found for signal in signals)]
+    return [statistics.fmean(found[signal, seed] for signal in signals) for seed in complete]
 
 
 def signed_spread(values: list[float]) -> str:
